@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use drumlin::TableFormat;
 
 use crate::backup::{BackupTask, Restore};
+use crate::formats::EntryFormat;
 use crate::units::parse_bytes;
 
 const AFTER_HELP: &str = "\
@@ -40,6 +41,9 @@ pub(crate) struct Place {
     /// Column family.
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub(crate) family: String,
+    /// Print facts as JSON objects, one a line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
 }
 
 /// The server of Redis's protocol.
@@ -71,7 +75,7 @@ pub(crate) struct Redis {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write `key TAB value` lines into the database.
+    /// Write entries into the database: `key TAB value` lines, CSV, JSON lines or length-prefixed bytes.
     Load(Load),
     /// Print the value of a key; of several, each with its key, as `key TAB value` lines.
     Get {
@@ -131,8 +135,11 @@ pub(crate) enum Command {
         /// A file of lines; `-` is standard input.
         #[arg(default_value = "-")]
         lines: PathBuf,
+        /// How the entries are laid out.
+        #[arg(long, value_enum, default_value = "text")]
+        format: EntryFormat,
     },
-    /// Print entries in key order, as `key TAB value` lines.
+    /// Print entries in key order: as `key TAB value` lines, CSV, JSON lines or length-prefixed bytes.
     Scan(Scan),
     /// Print the tree, the memory and the counters.
     Stats {
@@ -409,7 +416,7 @@ pub(crate) struct Limited {
 
 #[derive(Debug, Args)]
 pub(crate) struct Load {
-    /// A file of lines; `-` is standard input.
+    /// A file; `-` is standard input.
     pub(crate) file: PathBuf,
     /// Return from each batch only when it outlives a power cut.
     #[arg(long)]
@@ -427,6 +434,12 @@ pub(crate) struct Load {
     /// Count the entries of the family afterwards: rows with the same key are one entry.
     #[arg(long)]
     pub(crate) count: bool,
+    /// How the entries are laid out.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: EntryFormat,
+    /// Go on where a line is no entry: the first ones are told, all are counted.
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
 }
 
 #[derive(Debug, Args)]
@@ -452,6 +465,9 @@ pub(crate) struct Scan {
     /// Print only how many entries there are.
     #[arg(long)]
     pub(crate) count: bool,
+    /// How the entries are laid out; --json is the same as `json`.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<EntryFormat>,
 }
 
 /// How a family's tables are compressed.

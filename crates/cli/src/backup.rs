@@ -8,9 +8,13 @@ use drumlin::{
     RestoreOptions, TransferOptions,
 };
 
+use serde_json::{Value, json};
+
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
+use crate::formats::json::bytes_object;
+use crate::maintenance::damaged;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{self, parse_bytes};
@@ -124,8 +128,12 @@ pub(crate) fn backup(place: &Place, task: BackupTask, out: &mut Output) -> Outco
             };
             verify(&dir, id, depth, pace, out)
         }
-        BackupTask::Purge { dir, keep } => show_removed(&backups(&dir).purge(keep)?, out),
-        BackupTask::Delete { dir, id } => show_removed(&backups(&dir).delete(id)?, out),
+        BackupTask::Purge { dir, keep } => {
+            show_removed(&backups(&dir).purge(keep).map_err(Failure::Backup)?, out)
+        }
+        BackupTask::Delete { dir, id } => {
+            show_removed(&backups(&dir).delete(id).map_err(Failure::Backup)?, out)
+        }
     }
 }
 
@@ -150,27 +158,45 @@ fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output)
 }
 
 fn show_created(created: &CreatedBackup, dir: &Path, out: &mut Output) -> Outcome {
-    out.text(format!(
-        "backup {} in {}: {} files, {}; copied {} of them, {}",
-        created.id,
-        dir.display(),
-        units::count(created.files),
-        units::bytes(created.bytes),
-        units::count(created.files_copied),
-        units::bytes(created.bytes_copied),
-    ))
+    out.fact(
+        format!(
+            "backup {} in {}: {} files, {}; copied {} of them, {}",
+            created.id,
+            dir.display(),
+            units::count(created.files),
+            units::bytes(created.bytes),
+            units::count(created.files_copied),
+            units::bytes(created.bytes_copied),
+        ),
+        json!({
+            "id": created.id, "dir": dir, "files": created.files, "bytes": created.bytes,
+            "files_copied": created.files_copied, "bytes_copied": created.bytes_copied,
+        }),
+    )
 }
 
 fn list(dir: &Path, out: &mut Output) -> Outcome {
-    let listed = backups(dir).list()?;
+    let listed = backups(dir).list().map_err(Failure::Backup)?;
     if listed.is_empty() {
-        return out.text("there is no backup");
+        return out.remark_of_text("there is no backup");
     }
-    out.text("      id  made (UTC)              files       size  note")?;
+    out.remark_of_text("      id  made (UTC)              files       size  note")?;
     for backup in &listed {
-        out.text(line(backup))?;
+        out.fact(line(backup), object(backup))?;
     }
     Ok(())
+}
+
+/// A backup as JSON.
+fn object(backup: &BackupInfo) -> Value {
+    let mut object = bytes_object("note", Form::Plain, &backup.note);
+    object.insert("id".to_owned(), backup.id.into());
+    object.insert("unix_seconds".to_owned(), backup.unix_seconds.into());
+    object.insert("files".to_owned(), backup.files.into());
+    object.insert("bytes".to_owned(), backup.bytes.into());
+    let damage = backup.damage.as_ref().map(ToString::to_string);
+    object.insert("damage".to_owned(), damage.into());
+    Value::Object(object)
 }
 
 /// A backup on a line.
@@ -195,18 +221,24 @@ fn verify(dir: &Path, id: Option<u32>, depth: CheckDepth, pace: Pace, out: &mut 
     let progress = Progress::new("verify", Some(0));
     let checked = backups(dir).verify(id, depth, &pace.transfer(&progress));
     progress.finish();
-    let checked = checked?;
+    let checked = checked.map_err(Failure::Backup)?;
     for (path, error) in &checked.damaged {
-        out.text(format!("{}: {error}", path.display()))?;
+        out.remark_of_text(format!("{}: {error}", path.display()))?;
     }
-    out.text(format!(
-        "{} backups, {} files, {} read",
-        units::count(checked.backups),
-        units::count(checked.files),
-        units::bytes(checked.bytes_read),
-    ))?;
+    out.fact(
+        format!(
+            "{} backups, {} files, {} read",
+            units::count(checked.backups),
+            units::count(checked.files),
+            units::bytes(checked.bytes_read),
+        ),
+        json!({
+            "backups": checked.backups, "files": checked.files, "bytes_read": checked.bytes_read,
+            "damaged": damaged(&checked.damaged),
+        }),
+    )?;
     match checked.damaged.len() {
-        0 => out.text("all of it is sound"),
+        0 => out.remark_of_text("all of it is sound"),
         damaged => {
             out.flush()?;
             Err(Failure::Check(format!("{damaged} files are damaged")))
@@ -221,9 +253,15 @@ fn show_removed(removed: &RemovedBackups, out: &mut Output) -> Outcome {
         _ => format!("removed: {}", ids.join(", ")),
     };
     let (files, bytes) = (units::count(removed.files), units::bytes(removed.bytes));
-    out.text(format!("{what}; {files} files gone, {bytes}"))?;
+    out.fact(
+        format!("{what}; {files} files gone, {bytes}"),
+        json!({
+            "removed": removed.ids, "files": removed.files, "bytes": removed.bytes,
+            "kept_for_damaged": removed.kept_for_damaged,
+        }),
+    )?;
     match removed.kept_for_damaged {
-        true => out.text(
+        true => out.remark_of_text(
             "files without a backup stay, as the meta file of a damaged backup cannot be understood",
         ),
         false => Ok(()),
@@ -241,13 +279,19 @@ pub(crate) fn restore(place: &Place, wanted: &Restore, out: &mut Output) -> Outc
     };
     let restored = backups(&wanted.dir).restore(wanted.id, target, &options);
     progress.finish();
-    let restored = restored?;
-    out.text(format!(
-        "backup {} is in {}: {} files, {}; {} of them were there already",
-        restored.id,
-        target.display(),
-        units::count(restored.files),
-        units::bytes(restored.bytes),
-        units::count(restored.files_kept),
-    ))
+    let restored = restored.map_err(Failure::Backup)?;
+    out.fact(
+        format!(
+            "backup {} is in {}: {} files, {}; {} of them were there already",
+            restored.id,
+            target.display(),
+            units::count(restored.files),
+            units::bytes(restored.bytes),
+            units::count(restored.files_kept),
+        ),
+        json!({
+            "id": restored.id, "dir": target, "files": restored.files, "bytes": restored.bytes,
+            "files_kept": restored.files_kept,
+        }),
+    )
 }

@@ -5,10 +5,12 @@ use std::path::Path;
 use drumlin::internals::names::FileName;
 use drumlin_fs::Env;
 use drumlin_table::blob::{BlobHeader, BlobIndex, BlobReader, BlobRecords};
+use serde_json::{Value, json};
 
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::Outcome;
+use crate::formats::json::{bytes_object, put_bytes};
 use crate::inspect::{is_named, not_one};
 use crate::output::Output;
 
@@ -22,10 +24,12 @@ pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Out
     let opened = BlobReader::open(&*files, path, number);
     let (records, damage) = match opened {
         Ok(reader) => {
-            show_header(reader.header(), out)?;
-            out.text(format!("# size: {}", reader.file_bytes()))?;
-            out.text(format!("# blobs: {}", reader.blob_count()))?;
-            out.text(format!("# blob bytes: {}", reader.blob_bytes()))?;
+            let counts = [
+                ("size", reader.file_bytes()),
+                ("blobs", reader.blob_count()),
+                ("blob bytes", reader.blob_bytes()),
+            ];
+            show_header(reader.header(), &counts, out)?;
             (reader.records(), None)
         }
         Err(error) if error.is_corruption() => {
@@ -35,7 +39,7 @@ pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Out
                 }
                 opened => opened?,
             };
-            show_header(records.header(), out)?;
+            show_header(records.header(), &[], out)?;
             (records, Some(error))
         }
         Err(error) => return Err(error.into()),
@@ -46,14 +50,39 @@ pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Out
     damage.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn show_header(header: BlobHeader, out: &mut Output) -> Outcome {
+fn show_header(header: BlobHeader, counts: &[(&str, u64)], out: &mut Output) -> Outcome {
+    if out.is_json() {
+        let mut object = json!({
+            "family id": header.family_id, "compression": header.codec.to_string(),
+        });
+        if let Some(members) = object.as_object_mut() {
+            members.extend(
+                counts
+                    .iter()
+                    .map(|(name, count)| ((*name).to_owned(), json!(count))),
+            );
+        }
+        return out.text(object.to_string());
+    }
     out.text(format!("# family id: {}", header.family_id))?;
-    out.text(format!("# compression: {}", header.codec))
+    out.text(format!("# compression: {}", header.codec))?;
+    for (name, count) in counts {
+        out.text(format!("# {name}: {count}"))?;
+    }
+    Ok(())
 }
 
 fn show_entries(mut records: BlobRecords, form: Form, out: &mut Output) -> Outcome {
     while records.next()? {
         let index = records.index();
+        if out.is_json() {
+            let mut object = bytes_object("key", form, records.key());
+            put_bytes(&mut object, "value", form, &records.value()?);
+            object.insert("offset".to_owned(), index.offset.into());
+            object.insert("stored_bytes".to_owned(), index.size.into());
+            out.text(Value::Object(object).to_string())?;
+            continue;
+        }
         let (key, value) = (form.show(records.key()), form.show(&records.value()?));
         let place = format!("{} {}", index.offset, index.size);
         out.text(format!("{key}\t{place}\t{value}"))?;

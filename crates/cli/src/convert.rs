@@ -12,6 +12,7 @@ use drumlin::{
 };
 use drumlin_fs::Env;
 use drumlin_table::{Codec, Compression};
+use serde_json::json;
 
 use crate::args::{Format, Place};
 use crate::failure::{Failure, Outcome};
@@ -43,11 +44,16 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
             None => copy.create_family(family.name(), options(to, family).family)?,
         };
         let entries = copy_family(&source, family, &copy, &into)?;
-        let entries = units::count(entries);
-        out.text(format!("family {}: {entries} entries", family.name()))?;
+        let text = format!(
+            "family {}: {} entries",
+            family.name(),
+            units::count(entries)
+        );
+        out.fact(text, json!({"family": family.name(), "entries": entries}))?;
     }
     copy.close()?;
-    out.text(format!("the copy is in {}", target.display()))
+    let text = format!("the copy is in {}", target.display());
+    out.fact(text, json!({"copy": target}))
 }
 
 /// Options of the copy, for `family`. Its order is kept, but for LevelDB, which has the one.

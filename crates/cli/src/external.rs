@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use drumlin::{SstFileWriter, TableWriterOptions};
 use drumlin_fs::Env;
+use serde_json::json;
 
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
+use crate::formats::EntryFormat;
+use crate::formats::read::{Entries, Step};
 use crate::input;
-use crate::load::{Lines, split_line};
 use crate::output::Output;
 use crate::units;
 
@@ -22,42 +24,53 @@ pub(crate) fn ingest(
     let (db, family) = place.open_existing()?;
     db.ingest(&family, files, move_files)?;
     let count = units::count(files.len() as u64);
-    out.text(format!(
-        "{count} tables are in family '{}' now",
-        family.name()
-    ))?;
+    let text = format!("{count} tables are in family '{}' now", family.name());
+    out.fact(
+        text,
+        json!({"tables": files.len(), "family": family.name()}),
+    )?;
     Ok(db.close()?)
 }
 
-/// Writes the lines of `from` into the new table `table`. One that fails is removed.
-pub(crate) fn write(place: &Place, table: &Path, from: &Path, out: &mut Output) -> Outcome {
+/// Writes the entries of `from` into the new table `table`. One that fails is removed.
+pub(crate) fn write(
+    place: &Place,
+    table: &Path,
+    (from, format): (&Path, EntryFormat),
+    out: &mut Output,
+) -> Outcome {
     let env = Env::system();
     if env.files.exists(table)? {
         let text = format!("{} is there already", table.display());
         return Err(Failure::Usage(text));
     }
-    let mut lines = Lines::new(input::open(from, &env)?);
+    let mut entries = Entries::new(input::open(from, &env)?, format, place.form());
     let writer = SstFileWriter::create(&env, table, TableWriterOptions::default())?;
-    let written = fill(place, writer, &mut lines);
+    let written = fill(writer, &mut entries);
     let (rows, bytes) = written.inspect_err(|_| {
         // The failure that matters is the first.
         let _ = env.files.remove(table);
     })?;
+    entries.progress.finish();
+    let json = json!({"table": table, "rows": rows, "bytes": bytes});
     let (rows, bytes) = (units::count(rows), units::bytes(bytes));
-    out.text(format!("{rows} rows in {}, {bytes}", table.display()))
+    let text = format!("{rows} rows in {}, {bytes}", table.display());
+    out.fact(text, json)
 }
 
-/// How many lines were written, and the bytes of the table.
-fn fill(place: &Place, mut writer: SstFileWriter, lines: &mut Lines) -> Outcome<(u64, u64)> {
+/// How many entries were written, and the bytes of the table.
+fn fill(mut writer: SstFileWriter, entries: &mut Entries) -> Outcome<(u64, u64)> {
     let mut rows = 0;
-    while lines.next()? {
-        let number = lines.number;
-        let told = |what: String| Failure::Usage(format!("line {number}: {what}"));
-        let (key, value) = split_line(place.form(), &lines.line).map_err(told)?;
+    loop {
+        match entries.next()? {
+            Step::Entry => {}
+            Step::Bad(what) => return Err(entries.refuse(&what)),
+            Step::End => return Ok((rows, writer.finish()?)),
+        }
+        let (unit, number) = (entries.unit(), entries.number);
         writer
-            .put(&key, &value)
-            .map_err(|error| error.context(format_args!("line {number}")))?;
+            .put(&entries.key, &entries.value)
+            .map_err(|error| error.context(format_args!("{unit} {number}")))?;
         rows += 1;
     }
-    Ok((rows, writer.finish()?))
 }

@@ -15,6 +15,8 @@ use drumlin_base::{Error, ErrorKind};
 pub(crate) enum Failure {
     /// The engine reported this.
     Engine(Error),
+    /// The engine reported this of a directory of backups.
+    Backup(Error),
     /// The command line asks for something impossible.
     Usage(String),
     /// The thing asked for does not exist. Silent with an empty message.
@@ -38,7 +40,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Check(_) => 3,
             Self::Io(_) => 4,
-            Self::Engine(error) => match error.kind() {
+            Self::Engine(error) | Self::Backup(error) => match error.kind() {
                 ErrorKind::NotFound => 1,
                 ErrorKind::InvalidArgument | ErrorKind::TooLarge => 2,
                 ErrorKind::Corruption => 3,
@@ -61,6 +63,13 @@ impl Failure {
     /// The advice to the user.
     fn advice(&self) -> Option<&'static str> {
         let error = match self {
+            Self::Backup(error) if error.is_corruption() => {
+                return Some(
+                    "run `drumlin backup verify DIR --checksums` to see which backups are whole, and \
+                     restore another one by its ID",
+                );
+            }
+            Self::Backup(error) => error,
             Self::Engine(error) => error,
             Self::NoDatabase(_) => {
                 return Some(
@@ -92,7 +101,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Engine(error) => write!(f, "{error}")?,
+            Self::Engine(error) | Self::Backup(error) => write!(f, "{error}")?,
             Self::Usage(text) | Self::NotFound(text) | Self::Check(text) => write!(f, "{text}")?,
             Self::NoDatabase(dir) => write!(f, "there is no database in {}", dir.display())?,
             Self::Io(error) => write!(f, "{error}")?,
@@ -131,6 +140,15 @@ mod tests {
         assert_eq!(engine(ErrorKind::Aborted), 6);
         assert_eq!(Failure::Check(String::new()).exit_code(), 3);
         assert_eq!(Failure::NotFound(String::new()).exit_code(), 1);
+    }
+
+    #[test]
+    fn a_damaged_backup_is_no_matter_of_the_database() {
+        let damage = || Error::new(ErrorKind::Corruption, "cut");
+        let text = Failure::Backup(damage()).to_string();
+        assert!(text.contains("`drumlin backup verify"), "{text}");
+        assert!(!text.contains("repair"), "{text}");
+        assert_eq!(Failure::Backup(damage()).exit_code(), 3);
     }
 
     #[test]

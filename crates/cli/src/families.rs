@@ -20,7 +20,7 @@ pub(crate) fn family(place: &Place, task: FamilyTask, out: &mut Output) -> Outco
 fn list(place: &Place, out: &mut Output) -> Outcome {
     let listed = Db::list_families(place.dir()?, &Env::system());
     for name in listed.map_err(|error| place.explain(error))? {
-        out.value(place.form(), name.as_bytes())?;
+        out.value("family", place.form(), name.as_bytes())?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use drumlin_bench::datasets::{DataSet, DataSpec, Kind, add_record, totals};
 use drumlin_bench::lineitem::{LineItemSpec, LineItems};
 use drumlin_bench::text::{CommentText, POOL_BYTES_TPCH};
 use drumlin_fs::{CreateOptions, Env, FileKind, WritableFile};
+use serde_json::json;
 
 use crate::args::{Data, GenLineItem, GenSet, LineItemShape, Text};
 use crate::escape::Form;
@@ -71,7 +72,14 @@ fn write_set(kind: Kind, wanted: &GenSet, out: &mut Output) -> Outcome {
         sums.checksum,
     );
     if wanted.totals {
-        return out.text(text);
+        let checksum = format!("{:016x}", sums.checksum);
+        return out.fact(
+            text,
+            json!({
+                "data": set.title(), "records": sums.records, "key_bytes": sums.key_bytes,
+                "value_bytes": sums.value_bytes, "checksum": checksum,
+            }),
+        );
     }
     remark(text);
     Ok(())

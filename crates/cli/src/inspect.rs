@@ -8,10 +8,12 @@ use drumlin::internals::record::{Later, RecordReader, Verdict};
 use drumlin::internals::version::{NewFile, VersionEdit};
 use drumlin_base::{Error, ValueKind};
 use drumlin_fs::Env;
+use serde_json::{Map, Value, json};
 
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
+use crate::formats::json::{bytes_object, put_bytes};
 use crate::manifest;
 use crate::output::Output;
 
@@ -28,7 +30,7 @@ pub(crate) fn dump_wal(
         None => logs(&env, place.dir()?)?,
     };
     for file in files {
-        out.text(format!("# {}", file.display()))?;
+        out.remark_of_text(format!("# {}", file.display()))?;
         dump_log(&env, &file, place.form(), keys_only, out)?;
     }
     Ok(())
@@ -63,14 +65,19 @@ fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Outpu
             batch => batch.map_err(at)?,
         };
         batches += 1;
-        out.text(format!(
-            "@{} seqno {} records {}",
-            record.offset,
-            batch.seqno(),
-            batch.count()
-        ))?;
+        let (offset, seqno) = (record.offset, batch.seqno());
+        out.remark_of_text(format!("@{offset} seqno {seqno} records {}", batch.count()))?;
         for entry in batch.iter() {
-            out.text(show_entry(&entry.map_err(at)?, form, keys_only))?;
+            let entry = entry.map_err(at)?;
+            if !out.is_json() {
+                out.text(show_entry(&entry, form, keys_only))?;
+                continue;
+            }
+            let mut object = entry_object(&entry, form, keys_only);
+            object.insert("file".to_owned(), json!(path));
+            object.insert("offset".to_owned(), offset.into());
+            object.insert("batch_seqno".to_owned(), seqno.into());
+            out.text(Value::Object(object).to_string())?;
         }
     }
     match reader.judge(Later::Marks)? {
@@ -94,6 +101,16 @@ fn show_entry(entry: &BatchRecord<'_>, form: Form, keys_only: bool) -> String {
     text
 }
 
+fn entry_object(entry: &BatchRecord<'_>, form: Form, keys_only: bool) -> Map<String, Value> {
+    let mut object = bytes_object("key", form, entry.key);
+    object.insert("kind".to_owned(), kind_name(entry.kind).into());
+    object.insert("family".to_owned(), entry.family.into());
+    if !keys_only && !entry.value.is_empty() {
+        put_bytes(&mut object, "value", form, entry.value);
+    }
+    object
+}
+
 /// The word for a kind of entry.
 pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
     match kind {
@@ -110,16 +127,22 @@ pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
 /// Prints the verdict on the end of a log; damage is a failure.
 fn finish(path: &Path, verdict: Verdict, out: &mut Output) -> Outcome {
     match verdict {
-        Verdict::Clean => out.text("# the end is clean"),
+        Verdict::Clean => out.fact("# the end is clean", json!({"file": path, "end": "clean"})),
         Verdict::Torn {
             offset,
             dropped_bytes,
             reason,
             ..
-        } => out.text(format!(
-            "# the end is torn at {offset}: {reason}; {dropped_bytes} bytes after it were never \
-             acknowledged as durable"
-        )),
+        } => out.fact(
+            format!(
+                "# the end is torn at {offset}: {reason}; {dropped_bytes} bytes after it were never \
+                 acknowledged as durable"
+            ),
+            json!({
+                "file": path, "end": "torn", "offset": offset, "dropped_bytes": dropped_bytes,
+                "reason": reason.to_string(),
+            }),
+        ),
         Verdict::Corrupt { offset, reason, .. } => {
             out.flush()?;
             Err(Failure::Check(format!(
@@ -143,9 +166,12 @@ pub(crate) fn dump_manifest(place: &Place, file: Option<&Path>, out: &mut Output
     let (form, mut edits) = (place.form(), 0u64);
     let read = manifest::each_edit(&env, &path, |offset, edit| {
         if edits == 0 {
-            out.text(format!("# {}", path.display()))?;
+            out.remark_of_text(format!("# {}", path.display()))?;
         }
         edits += 1;
+        if out.is_json() {
+            return out.text(edit_object(offset, &edit, form).to_string());
+        }
         out.text(format!("@{offset} family {}", edit.column_family))?;
         show_edit(&edit, form, out)
     });
@@ -174,6 +200,52 @@ pub(crate) fn is_named(path: &Path, is_kind: fn(FileName) -> bool) -> bool {
 /// The failure to read `path` as a `what`, which it is neither by name nor by content.
 pub(crate) fn not_one(path: &Path, what: &str, why: impl std::fmt::Display) -> Failure {
     Failure::NotFound(format!("{} is no {what}: {why}", path.display()))
+}
+
+fn edit_object(offset: u64, edit: &VersionEdit, form: Form) -> Value {
+    let added = edit.new_files.iter().map(|(level, file)| {
+        let mut object = table_object(file, form);
+        object.insert("level".to_owned(), (*level).into());
+        Value::Object(object)
+    });
+    let mut object = json!({
+        "offset": offset, "family": edit.column_family, "add_family": edit.add_family,
+        "drop_family": edit.drop_family, "db_id": edit.db_id, "comparator": edit.comparator,
+        "log_number": edit.log_number, "next_file_number": edit.next_file_number,
+        "last_seqno": edit.last_seqno, "atomic_group_remaining": edit.atomic_group_remaining,
+        "add_tables": added.collect::<Vec<_>>(),
+        "delete_tables": edit.deleted_files.iter()
+            .map(|(level, number)| json!({"level": level, "number": number})).collect::<Vec<_>>(),
+        "add_logs": edit.wal_additions.iter()
+            .map(|(number, synced)| json!({"number": number, "synced_bytes": synced})).collect::<Vec<_>>(),
+        "add_blob_files": edit.blob_additions.iter()
+            .map(|blob| json!({"number": blob.number, "bytes": blob.blob_bytes})).collect::<Vec<_>>(),
+        "blob_garbage": edit.blob_garbage.iter()
+            .map(|blob| json!({"number": blob.number, "bytes": blob.garbage_bytes})).collect::<Vec<_>>(),
+    });
+    // What an edit does not say is left out.
+    if let Some(members) = object.as_object_mut() {
+        members
+            .retain(|_, value| !value.is_null() && *value != json!([]) && *value != json!(false));
+    }
+    object
+}
+
+/// A table as JSON.
+pub(crate) fn table_object(file: &NewFile, form: Form) -> Map<String, Value> {
+    let mut object = bytes_object("smallest", form, file.smallest_user_key());
+    put_bytes(&mut object, "largest", form, file.largest_user_key());
+    let numbers = [
+        ("number", file.number),
+        ("bytes", file.size),
+        ("smallest_seqno", file.smallest_seqno),
+        ("largest_seqno", file.largest_seqno),
+        ("epoch", file.epoch),
+    ];
+    for (name, number) in numbers {
+        object.insert(name.to_owned(), number.into());
+    }
+    object
 }
 
 fn show_edit(edit: &VersionEdit, form: Form, out: &mut Output) -> Outcome {

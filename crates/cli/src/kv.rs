@@ -7,6 +7,7 @@ use drumlin_base::limits::VALUE_BYTES_MAX;
 
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
+use crate::formats::write::EntryWriter;
 use crate::output::Output;
 
 /// Prints the value of a key, or the entries of several; which are missing is remarked, and the failure.
@@ -14,13 +15,16 @@ pub(crate) fn get(place: &Place, keys: &[String], out: &mut Output) -> Outcome {
     let bytes = keys.iter().map(|key| place.bytes(key));
     let bytes = bytes.collect::<Outcome<Vec<_>>>()?;
     let (db, family) = place.open_to_read()?;
+    let writer = EntryWriter::new(out.format(), place.form()).map_err(Failure::Usage)?;
     let mut missing = Vec::new();
     // Of one moment: nobody writes to a store that was opened for reading.
     let found = db.multi_get_cf(&family, &bytes, &ReadOptions::default());
     for ((key, bytes), value) in keys.iter().zip(&bytes).zip(found) {
         match value? {
-            Some(value) if keys.len() == 1 => out.value(place.form(), &value)?,
-            Some(value) => out.entry(place.form(), bytes, &value)?,
+            Some(value) if keys.len() == 1 && !out.is_json() => {
+                out.value("value", place.form(), &value)?;
+            }
+            Some(value) => out.entry(writer, bytes, Some(&value))?,
             None => missing.push(format!("'{key}'")),
         }
     }

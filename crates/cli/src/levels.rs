@@ -7,10 +7,12 @@
 
 use drumlin::internals::version::NewFile;
 use drumlin_fs::Env;
+use serde_json::Value;
 
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
+use crate::inspect::table_object;
 use crate::manifest::{FamilyTables, Tree};
 use crate::output::Output;
 use crate::units;
@@ -27,6 +29,16 @@ pub(crate) fn levels(place: &Place, out: &mut Output) -> Outcome {
     let family = tree.family(&place.family).ok_or_else(|| {
         Failure::NotFound(format!("there is no column family '{}'", place.family))
     })?;
+    if out.is_json() {
+        for (level, files) in &family.levels {
+            for file in files.values() {
+                let mut object = table_object(file, place.form());
+                object.insert("level".to_owned(), (*level).into());
+                out.text(Value::Object(object).to_string())?;
+            }
+        }
+        return Ok(());
+    }
     for line in draw(family, place.form()) {
         out.text(line)?;
     }

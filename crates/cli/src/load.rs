@@ -1,56 +1,82 @@
-//! load: `key TAB value` lines into a family.
+//! load: entries of a file into a family.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead};
+use std::io;
 use std::time::Duration;
 
 use drumlin::internals::batch::WriteBatch;
 use drumlin::{ColumnFamily, Db, ReadOptions, WriteOptions};
 use drumlin_fs::Env;
+use serde_json::json;
 
 use crate::args::{Load, Place};
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Input};
+use crate::formats::EntryFormat;
+use crate::formats::read::{Entries, Step};
+use crate::formats::write::EntryWriter;
+use crate::input;
 use crate::output::{Output, remark};
-use crate::progress::Progress;
 use crate::units;
 
-/// Writes every line of the input, in batches.
+/// How many entries that are none are told one by one.
+const SKIPS_TOLD: u64 = 10;
+
+/// Writes every entry of the input, in batches.
 pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
-    let (env, form) = (Env::system(), place.form());
-    let mut lines = Lines::new(input::open(&load.file, &env)?);
+    let env = Env::system();
+    let format = load.format;
+    EntryWriter::new(format, place.form()).map_err(Failure::Usage)?;
+    let mut input = Source {
+        entries: Entries::new(input::open(&load.file, &env)?, format, place.form()),
+        skips: load.skip_bad.then_some(0),
+    };
     // Looked at before anything is opened: a file that is no input leaves no empty database.
-    if lines.next()? {
-        split_line(form, &lines.line).map_err(|what| {
-            let number = lines.number;
-            Failure::Usage(format!("line {number}: {what}; nothing was written"))
-        })?;
-    }
+    let first = input.next().map_err(|failure| match failure {
+        Failure::Usage(what) => Failure::Usage(format!("{what}; nothing was written")),
+        other => other,
+    })?;
     let (db, family) = place.open_to_load(load.compression)?;
     let began = env.clock.monotonic();
     let mut loader = Loader::new(&db, &family, load);
-    let read = loader.read(&mut lines, form);
+    let read = match first {
+        true => loader.read(&mut input),
+        false => Ok(()),
+    };
     let settled = loader.settle();
     let (rows, bytes, rest) = (loader.rows, loader.bytes, loader.rest);
-    let number = lines.number;
+    let Source { entries, skips } = input;
     if let Err(failure) = read.and(settled) {
         // The failure reports the rows in the store; closing may well meet the same error once
         // more.
         let _ = db.close();
-        return Err(rest.tell(failure, number));
+        return Err(rest.tell(failure, &entries));
     }
-    lines.progress.finish();
+    entries.progress.finish();
     let took = env.clock.monotonic() - began;
-    out.text(summary(rows, bytes, took))?;
-    if lines.carriage_returns > 0 {
-        let count = units::count(lines.carriage_returns);
+    let skipped = skips.unwrap_or(0);
+    let entries_now = match load.count {
+        true => Some(count_entries(&db, &family)?),
+        false => None,
+    };
+    out.fact(
+        summary(rows, bytes, took),
+        json!({
+            "rows": rows, "bytes": bytes, "skipped": skipped, "seconds": took.as_secs_f64(),
+            "family": family.name(), "entries_in_family": entries_now,
+        }),
+    )?;
+    if skipped > 0 {
+        let (count, unit) = (units::count(skipped), entries.unit());
+        remark(format!("skipped, as they are no entries: {count} {unit}s"));
+    }
+    if entries.carriage_returns > 0 && format == EntryFormat::Text {
+        let count = units::count(entries.carriage_returns);
         remark(format!(
             "{count} lines ended in CR LF; the CR was taken for a part of the end (in a value it is written \\r)"
         ));
     }
-    if load.count {
-        let entries = count_entries(&db, &family)?;
+    if let (Some(entries), false) = (entries_now, out.is_json()) {
         let text = units::count(entries);
         out.text(format!(
             "{text} entries are in family '{}' now",
@@ -58,6 +84,36 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
         ))?;
     }
     Ok(db.close()?)
+}
+
+/// The input, with what is no entry left out if that is asked for.
+struct Source {
+    entries: Entries,
+    /// How many were left out; `None`: none may be.
+    skips: Option<u64>,
+}
+
+impl Source {
+    /// Goes on to the next entry; false at the end.
+    fn next(&mut self) -> Outcome<bool> {
+        loop {
+            let what = match self.entries.next()? {
+                Step::Entry => return Ok(true),
+                Step::End => return Ok(false),
+                Step::Bad(what) => what,
+            };
+            match &mut self.skips {
+                Some(skips) if self.entries.goes_on() => {
+                    *skips += 1;
+                    if *skips <= SKIPS_TOLD {
+                        let (unit, number) = (self.entries.unit(), self.entries.number);
+                        remark(format!("{unit} {number} is skipped: {what}"));
+                    }
+                }
+                _ => return Err(self.entries.refuse(&what)),
+            }
+        }
+    }
 }
 
 /// The rows and bytes loaded, and the rates.
@@ -89,49 +145,6 @@ fn count_entries(db: &Db, family: &ColumnFamily) -> Outcome<u64> {
     Ok(count)
 }
 
-/// The input, line by line.
-pub(crate) struct Lines {
-    reader: Box<dyn BufRead>,
-    progress: Progress,
-    /// The line that was read last, without its end; empty at the end of the input.
-    pub(crate) line: Vec<u8>,
-    /// Its number, counted from 1.
-    pub(crate) number: u64,
-    /// How many ended in CR LF.
-    carriage_returns: u64,
-}
-
-impl Lines {
-    pub(crate) fn new(input: Input) -> Self {
-        Self {
-            reader: input.reader,
-            progress: Progress::new("loading", input.bytes),
-            line: Vec::new(),
-            number: 0,
-            carriage_returns: 0,
-        }
-    }
-
-    /// Goes on to the next line that is not empty; false when there is none.
-    pub(crate) fn next(&mut self) -> Outcome<bool> {
-        loop {
-            self.line.clear();
-            self.number += 1;
-            let read = self.reader.read_until(b'\n', &mut self.line)?;
-            if read == 0 {
-                return Ok(false);
-            }
-            self.progress.advance(read as u64);
-            self.line.pop_if(|last| *last == b'\n');
-            let returned = self.line.pop_if(|last| *last == b'\r');
-            self.carriage_returns += u64::from(returned.is_some());
-            if !self.line.is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-}
-
 /// How far the input is in the store.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
@@ -142,20 +155,27 @@ struct Rest {
 }
 
 impl Rest {
-    /// `failure`, met at line `number`, with the part of the input that is in the store.
-    fn tell(&self, failure: Failure, number: u64) -> Failure {
+    /// `failure`, met at the place of `entries`, with the part of the input that is in the store.
+    fn tell(&self, failure: Failure, entries: &Entries) -> Failure {
         let Self { written, next } = self;
+        let (unit, number) = (entries.unit(), entries.number);
         let far = match written {
             0 => "nothing was written".to_owned(),
-            _ => format!("lines in the store: {written}; load what is left from line {next} on"),
+            _ => format!(
+                "{} in the store: {written}; load what is left from {unit} {next} on",
+                if unit == "line" { "lines" } else { "entries" }
+            ),
         };
-        let tell = |what: &dyn std::fmt::Display| format!("line {number}: {what}; {far}");
         match failure {
             Failure::Engine(error) => {
-                Failure::Engine(error.context(format_args!("line {number} ({far})")))
+                Failure::Engine(error.context(format_args!("{unit} {number} ({far})")))
             }
-            Failure::Io(error) => Failure::Io(io::Error::new(error.kind(), tell(&error))),
-            Failure::Usage(what) => Failure::Usage(tell(&what)),
+            Failure::Io(error) => Failure::Io(io::Error::new(
+                error.kind(),
+                format!("{unit} {number}: {error}; {far}"),
+            )),
+            // It names its place.
+            Failure::Usage(what) => Failure::Usage(format!("{what}; {far}")),
             other => other,
         }
     }
@@ -171,8 +191,8 @@ struct Loader<'d> {
     /// Rows in the batches so far, and the bytes of their keys and values.
     rows: u64,
     bytes: u64,
-    /// The line that was added last.
-    line: u64,
+    /// The line behind the entry that was added last.
+    next: u64,
     /// The rows in the memtable; without a WAL they are not safe yet.
     accepted: Rest,
     /// The rows that are safe.
@@ -196,24 +216,25 @@ impl<'d> Loader<'d> {
             batch_bytes,
             rows: 0,
             bytes: 0,
-            line: 0,
+            next: 0,
             accepted: Rest::default(),
             rest: Rest::default(),
         }
     }
 
-    /// Adds the line that `lines` is at, and all after it.
-    fn read(&mut self, lines: &mut Lines, form: Form) -> Outcome {
-        while !lines.line.is_empty() {
-            let (key, value) = split_line(form, &lines.line).map_err(Failure::Usage)?;
-            self.add(&key, &value)?;
-            self.line = lines.number;
+    /// Adds the entry that `input` is at, and all after it.
+    fn read(&mut self, input: &mut Source) -> Outcome {
+        loop {
+            let entries = &input.entries;
+            self.add(&entries.key, &entries.value)?;
+            self.next = entries.next_number;
             if self.batch.len() >= self.batch_bytes {
                 self.write()?;
             }
-            lines.next()?;
+            if !input.next()? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn add(&mut self, key: &[u8], value: &[u8]) -> Outcome {
@@ -229,7 +250,7 @@ impl<'d> Loader<'d> {
         self.db.write(full, &self.options)?;
         self.accepted = Rest {
             written: self.rows,
-            next: self.line + 1,
+            next: self.next,
         };
         if !self.options.no_wal {
             self.rest = self.accepted;

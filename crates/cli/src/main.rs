@@ -16,6 +16,7 @@ mod escape;
 mod external;
 mod failure;
 mod families;
+mod formats;
 mod generate;
 mod input;
 mod inspect;
@@ -79,6 +80,9 @@ fn run(out: &mut Output) -> Outcome {
         };
     }
     let arguments = Arguments::parse();
+    if arguments.place.json {
+        out.set_json();
+    }
     carry_out(&arguments.place.with_environment(), arguments.command, out)
 }
 
@@ -99,7 +103,11 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::DeleteRange { from, to, sync } => kv::delete_range(place, &from, &to, sync),
         Command::Family { task } => families::family(place, task, out),
         Command::Ingest { files, move_files } => external::ingest(place, &files, move_files, out),
-        Command::WriteTable { table, lines } => external::write(place, &table, &lines, out),
+        Command::WriteTable {
+            table,
+            lines,
+            format,
+        } => external::write(place, &table, (&lines, format), out),
         Command::Scan(wanted) => scan::scan(place, &wanted, out),
         Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),
         Command::Levels => levels::levels(place, out),

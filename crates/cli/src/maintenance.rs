@@ -1,8 +1,9 @@
 //! stats, explain, verify, repair, compact, checkpoint.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use drumlin::{ColumnFamily, Db, Options};
+use drumlin::{ColumnFamily, Db, Error, Options};
+use serde_json::{Value, json};
 
 use crate::args::{Compressing, Place};
 use crate::failure::{Failure, Outcome};
@@ -14,6 +15,11 @@ pub(crate) fn stats(place: &Place, property: Option<&str>, out: &mut Output) -> 
     let (db, family) = place.open_to_read()?;
     let name = property.unwrap_or("rocksdb.stats");
     match db.property(&family, name) {
+        Some(text) if property.is_some() => {
+            let number: Option<u64> = text.parse().ok();
+            let value = number.map_or_else(|| json!(text), Value::from);
+            out.fact(text.trim_end(), json!({"property": name, "value": value}))
+        }
         Some(text) => out.text(text.trim_end()),
         None => Err(Failure::NotFound(format!("there is no property '{name}'"))),
     }
@@ -30,16 +36,24 @@ pub(crate) fn explain(place: &Place, key: Option<&str>, out: &mut Output) -> Out
 pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
     let report = Db::repair(place.dir()?, &place.options())?;
     for (path, error) in &report.lost {
-        out.text(format!("moved to lost: {}: {error}", path.display()))?;
+        out.remark_of_text(format!("moved to lost: {}: {error}", path.display()))?;
     }
-    out.text(format!(
-        "{} tables, {} entries, families {}",
-        units::count(report.tables as u64),
-        units::count(report.entries),
-        report.families.join(", "),
-    ))?;
+    out.fact(
+        format!(
+            "{} tables, {} entries, families {}",
+            units::count(report.tables as u64),
+            units::count(report.entries),
+            report.families.join(", "),
+        ),
+        json!({
+            "tables": report.tables, "entries": report.entries, "families": report.families,
+            "lost": damaged(&report.lost),
+        }),
+    )?;
     match report.lost.len() {
-        0 => out.text("all of it is sound; WAL files are replayed when it is opened next"),
+        0 => {
+            out.remark_of_text("all of it is sound; WAL files are replayed when it is opened next")
+        }
         lost => {
             out.flush()?;
             Err(Failure::Check(format!("{lost} tables were lost")))
@@ -52,25 +66,37 @@ pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
     let (db, _) = place.open_to_read()?;
     let report = db.verify()?;
     for (path, error) in &report.damaged {
-        out.text(format!("{}: {error}", path.display()))?;
+        out.remark_of_text(format!("{}: {error}", path.display()))?;
     }
-    out.text(format!(
-        "{} tables, {}, {} entries read",
-        units::count(report.tables),
-        units::bytes(report.bytes),
-        units::count(report.entries),
-    ))?;
+    out.fact(
+        format!(
+            "{} tables, {}, {} entries read",
+            units::count(report.tables),
+            units::bytes(report.bytes),
+            units::count(report.entries),
+        ),
+        json!({
+            "tables": report.tables, "bytes": report.bytes, "entries": report.entries,
+            "blob_files": report.blob_files, "blobs": report.blobs, "damaged": damaged(&report.damaged),
+        }),
+    )?;
     if report.blob_files > 0 {
         let (files, blobs) = (units::count(report.blob_files), units::count(report.blobs));
-        out.text(format!("{files} blob files, {blobs} values in them read"))?;
+        out.remark_of_text(format!("{files} blob files, {blobs} values in them read"))?;
     }
     match report.damaged.len() {
-        0 => out.text("all of it is sound"),
+        0 => out.remark_of_text("all of it is sound"),
         damaged => {
             out.flush()?;
             Err(Failure::Check(format!("{damaged} files are damaged")))
         }
     }
+}
+
+/// Files with what is wrong with them.
+pub(crate) fn damaged(files: &[(PathBuf, Error)]) -> Value {
+    let one = |(path, error): &(PathBuf, Error)| json!({"file": path, "error": error.to_string()});
+    files.iter().map(one).collect()
 }
 
 /// Compacts a range and prints the size of the tree before and after.
@@ -108,14 +134,22 @@ fn table_bytes(db: &Db, family: &ColumnFamily) -> u64 {
 }
 
 fn show_table_bytes(before: u64, db: &Db, family: &ColumnFamily, out: &mut Output) -> Outcome {
-    let (before, after) = (units::bytes(before), units::bytes(table_bytes(db, family)));
-    out.text(format!("tables: {before} before, {after} after"))
+    let after = table_bytes(db, family);
+    out.fact(
+        format!(
+            "tables: {} before, {} after",
+            units::bytes(before),
+            units::bytes(after)
+        ),
+        json!({"family": family.name(), "bytes_before": before, "bytes_after": after}),
+    )
 }
 
 /// Makes a copy at `target`.
 pub(crate) fn checkpoint(place: &Place, target: &Path, out: &mut Output) -> Outcome {
     let (db, _) = place.open_existing()?;
     db.checkpoint(target)?;
-    out.text(format!("the checkpoint is in {}", target.display()))?;
+    let text = format!("the checkpoint is in {}", target.display());
+    out.fact(text, json!({"checkpoint": target}))?;
     Ok(db.close()?)
 }

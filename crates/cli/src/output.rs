@@ -1,16 +1,21 @@
 //! The output of commands: buffered, and quiet when its reader is gone.
 
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use serde_json::Value;
 
 use crate::escape::Form;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::formats::EntryFormat;
+use crate::formats::json::bytes_object;
+use crate::formats::write::EntryWriter;
 use crate::units;
 
 /// Standard output, locked for the life of the command.
 pub(crate) struct Output {
     out: BufWriter<StdoutLock<'static>>,
     line: Vec<u8>,
-    is_terminal: bool,
+    json: bool,
 }
 
 impl Output {
@@ -18,24 +23,68 @@ impl Output {
     pub(crate) fn new() -> Self {
         let out = io::stdout().lock();
         Self {
-            is_terminal: out.is_terminal(),
             out: BufWriter::with_capacity(1 << 16, out),
             line: Vec::new(),
+            json: false,
         }
     }
 
-    /// Prints `key`, TAB, `value`.
-    pub(crate) fn entry(&mut self, form: Form, key: &[u8], value: &[u8]) -> Outcome {
+    /// From now on facts are JSON objects, one a line.
+    pub(crate) fn set_json(&mut self) {
+        self.json = true;
+    }
+
+    /// Whether they are.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints an entry in `format`, or its key alone.
+    pub(crate) fn entry(
+        &mut self,
+        writer: EntryWriter,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Outcome {
         self.line.clear();
-        form.write(key, &mut self.line);
-        self.line.push(b'\t');
-        form.write(value, &mut self.line);
-        self.line.push(b'\n');
+        writer.write(key, value, &mut self.line).map_err(|what| {
+            let key = Form::Plain.show(key);
+            Failure::Usage(format!(
+                "the entry '{key}' cannot be written in this format: {what}; text, csv, json and binary hold any bytes"
+            ))
+        })?;
         Ok(self.out.write_all(&self.line)?)
     }
 
-    /// Prints one value on a line of its own.
-    pub(crate) fn value(&mut self, form: Form, value: &[u8]) -> Outcome {
+    /// The format of entries where a command has no flag for it.
+    pub(crate) fn format(&self) -> EntryFormat {
+        match self.json {
+            true => EntryFormat::Json,
+            false => EntryFormat::Text,
+        }
+    }
+
+    /// Prints a fact: `text`, or `json` under --json.
+    pub(crate) fn fact(&mut self, text: impl AsRef<str>, json: Value) -> Outcome {
+        match self.json {
+            true => self.text(json.to_string()),
+            false => self.text(text),
+        }
+    }
+
+    /// Prints a line that says in words what the facts of JSON have already.
+    pub(crate) fn remark_of_text(&mut self, text: impl AsRef<str>) -> Outcome {
+        match self.json {
+            true => Ok(()),
+            false => self.text(text),
+        }
+    }
+
+    /// Prints one value on a line of its own; in JSON it is called `name`.
+    pub(crate) fn value(&mut self, name: &str, form: Form, value: &[u8]) -> Outcome {
+        if self.json {
+            return self.text(Value::Object(bytes_object(name, form, value)).to_string());
+        }
         self.line.clear();
         form.write(value, &mut self.line);
         self.line.push(b'\n');
@@ -48,12 +97,10 @@ impl Output {
         Ok(self.out.write_all(b"\n")?)
     }
 
-    /// Prints a number that is all there is on its line: with separators for people, without for programs.
-    pub(crate) fn count(&mut self, number: u64) -> Outcome {
-        match self.is_terminal {
-            true => self.text(units::count(number)),
-            false => self.text(number.to_string()),
-        }
+    /// Prints a number that is all there is on its line; in JSON it is called `name`.
+    pub(crate) fn count(&mut self, name: &str, number: u64) -> Outcome {
+        let json = serde_json::json!({ name: number });
+        self.fact(units::count(number), json)
     }
 
     /// Hands everything printed to the system.

@@ -68,7 +68,7 @@ impl Progress {
     }
 
     /// Takes the bar off the screen.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -24,7 +24,8 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
     }
     if let Some(file) = &wanted.export {
         let keys = export_rdb(&config, &env, file).map_err(Failure::Engine)?;
-        return out.text(format!("Wrote {keys} keys to {}", file.display()));
+        let text = format!("Wrote {keys} keys to {}", file.display());
+        return out.fact(text, serde_json::json!({"keys": keys, "file": file}));
     }
     let dir = config.get("dir").to_owned();
     let network = Arc::new(PosixNetwork::new());
@@ -48,7 +49,11 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
         .spawn("signals", Box::new(listen))
         .map_err(Failure::Engine)?;
     for address in server.addresses() {
-        out.text(format!("Serving {dir} at {address}"))?;
+        let text = format!("Serving {dir} at {address}");
+        out.fact(
+            text,
+            serde_json::json!({"dir": dir, "address": address.to_string()}),
+        )?;
     }
     out.flush()?;
     let ended = server.run();

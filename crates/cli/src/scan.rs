@@ -3,12 +3,16 @@
 use drumlin::{DbIterator, ReadOptions};
 
 use crate::args::{Place, Scan};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::formats::write::EntryWriter;
 use crate::output::Output;
+use crate::progress::Progress;
 
 /// Prints the entries `scan` asks for.
 pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
     let bounds = Bounds::new(place, scan)?;
+    let format = scan.format.unwrap_or(out.format());
+    let writer = EntryWriter::new(format, place.form()).map_err(Failure::Usage)?;
     let (db, family) = place.open_to_read()?;
     let options = ReadOptions {
         lower_bound: bounds.lower,
@@ -18,16 +22,20 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
     };
     let mut entries = db.iter_cf(&family, options);
     let limit = scan.limit.unwrap_or(u64::MAX);
+    let mut progress = Progress::new("scanning", None);
     let mut printed = 0;
     step_to_first(&mut entries, scan.reverse);
     while printed < limit && entries.valid() {
         if scan.count {
             // Counted below.
         } else if scan.keys_only {
-            out.value(place.form(), entries.key())?;
+            out.entry(writer, entries.key(), None)?;
         } else {
-            out.entry(place.form(), entries.key(), entries.try_value()?)?;
+            let value = entries.try_value()?;
+            out.entry(writer, entries.key(), Some(value))?;
+            progress.advance(value.len() as u64);
         }
+        progress.advance(entries.key().len() as u64);
         printed += 1;
         if scan.reverse {
             entries.prev();
@@ -35,9 +43,10 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
             entries.next();
         }
     }
+    progress.finish();
     entries.status()?;
     if scan.count {
-        out.count(printed)?;
+        out.count("count", printed)?;
     }
     Ok(())
 }

@@ -11,10 +11,13 @@ use drumlin_table::{
     BlockCache, Model, ModelFacts, ModelSource, Table, TableReadOptions, TableReaderOptions,
 };
 
+use serde_json::{Map, Value};
+
 use crate::args::Place;
 use crate::blobs;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
+use crate::formats::json::{bytes_object, put_bytes};
 use crate::inspect::{is_named, kind_name, not_one};
 use crate::output::Output;
 
@@ -99,6 +102,9 @@ fn show_properties(table: &Table, out: &mut Output) -> Outcome {
         ("database id", &known.db_id),
         ("session id", &known.db_session_id),
     ];
+    if out.is_json() {
+        return show_object(table, &numbers, &texts, out);
+    }
     for (name, number) in numbers {
         if number != u64::MAX {
             out.text(format!("# {name}: {number}"))?;
@@ -118,10 +124,40 @@ fn show_properties(table: &Table, out: &mut Output) -> Outcome {
     Ok(())
 }
 
+fn show_object(
+    table: &Table,
+    numbers: &[(&str, u64)],
+    texts: &[(&str, &String)],
+    out: &mut Output,
+) -> Outcome {
+    let mut object = Map::new();
+    for (name, number) in numbers.iter().filter(|(_, number)| *number != u64::MAX) {
+        object.insert((*name).to_owned(), (*number).into());
+    }
+    for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        object.insert((*name).to_owned(), text.as_str().into());
+    }
+    let mut user = Map::new();
+    for (name, value) in &table.properties().user {
+        put_bytes(&mut user, name, Form::Plain, value);
+    }
+    object.insert("user".to_owned(), Value::Object(user));
+    object.insert("layout".to_owned(), table.describe().into());
+    out.text(Value::Object(object).to_string())
+}
+
 fn show_entries(table: &Arc<Table>, form: Form, out: &mut Output) -> Outcome {
     for tombstone in table.range_tombstones() {
         let (begin, end) = (form.show(&tombstone.begin), form.show(&tombstone.end));
-        out.text(format!("{begin}\t{} delete-range\t{end}", tombstone.seqno))?;
+        let mut object = bytes_object("key", form, &tombstone.begin);
+        put_bytes(&mut object, "end", form, &tombstone.end);
+        object.insert("seqno".to_owned(), tombstone.seqno.into());
+        object.insert(
+            "kind".to_owned(),
+            kind_name(ValueKind::RangeDeletion).into(),
+        );
+        let text = format!("{begin}\t{} delete-range\t{end}", tombstone.seqno);
+        out.fact(text, Value::Object(object))?;
     }
     let mut entries = table.iter(TableReadOptions {
         fill_cache: false,
@@ -130,6 +166,21 @@ fn show_entries(table: &Arc<Table>, form: Form, out: &mut Output) -> Outcome {
     entries.seek_to_first();
     while entries.valid() {
         let key = ParsedKey::parse(entries.key())?;
+        if out.is_json() {
+            let mut object = bytes_object("key", form, key.user_key);
+            object.insert("seqno".to_owned(), key.seqno.into());
+            object.insert("kind".to_owned(), kind_name(key.kind).into());
+            match key.kind {
+                ValueKind::BlobIndex => {
+                    let text = blobs::reference(entries.value(), form);
+                    object.insert("blob".to_owned(), text.into());
+                }
+                _ => put_bytes(&mut object, "value", form, entries.value()),
+            }
+            out.text(Value::Object(object).to_string())?;
+            entries.next();
+            continue;
+        }
         let user_key = form.show(key.user_key);
         let value = match key.kind {
             ValueKind::BlobIndex => blobs::reference(entries.value(), form),

@@ -1,7 +1,21 @@
 //! Numbers for people.
 
-/// A count with thousands separated: `1,234,567`.
+use std::io::IsTerminal;
+use std::sync::LazyLock;
+
+/// Whether a person reads standard output.
+static HAS_READER: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
+
+/// A count: with thousands separated on a terminal, without for programs that read the output.
 pub(crate) fn count(number: u64) -> String {
+    match *HAS_READER {
+        true => grouped(number),
+        false => number.to_string(),
+    }
+}
+
+/// A count with thousands separated: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -145,8 +159,8 @@ mod tests {
 
     #[test]
     fn counts_have_separated_thousands() {
-        assert_eq!(count(7), "7");
-        assert_eq!(count(1000), "1,000");
-        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

@@ -66,6 +66,9 @@ pub(crate) fn demo(place: &Place, demo: &Demo, out: &mut Output) -> Outcome {
     // At rest: an open database also keeps files that readers may still need.
     db.close()?;
     report.disk_bytes = directory_bytes(&env, dir)?;
+    if out.is_json() {
+        return out.text(report.object().to_string());
+    }
     for line in report.lines() {
         out.text(line)?;
     }

@@ -6,6 +6,7 @@ use drumlin::Db;
 use drumlin_bench::histogram::Latencies;
 use drumlin_bench::lineitem::LineItemSpec;
 use drumlin_bench::text::CommentText;
+use serde_json::{Value, json};
 
 use super::load::LoadSummary;
 use super::reads::ReadSummary;
@@ -73,6 +74,31 @@ impl Report {
         rows.into_iter()
             .map(|(name, text)| format!("{name:<20} {text}"))
             .collect()
+    }
+
+    /// The same as JSON, in bytes, seconds and microseconds.
+    pub(crate) fn object(&self) -> Value {
+        let (load, reads) = (&self.load, &self.reads);
+        json!({
+            "data": self.data,
+            "load": {
+                "rows": load.rows, "left_out": load.left_out, "bytes": load.bytes,
+                "seconds": load.took.as_secs_f64(),
+            },
+            "compaction_seconds": self.compact.map(|took| took.as_secs_f64()),
+            "reads": {
+                "threads": reads.threads, "seconds": reads.took.as_secs_f64(),
+                "times": times(&reads.reads),
+            },
+            "writes_beside": { "times": times(&reads.writes), "bytes": reads.written_bytes },
+            "disk_bytes": self.disk_bytes,
+            "memory_bytes": self.memory_bytes,
+            "rows_bytes": self.rows_bytes,
+            "written": {
+                "wal": self.written.wal, "flushes": self.written.flushes,
+                "compactions": self.written.compactions,
+            },
+        })
     }
 
     fn load_rows(&self, rows: &mut Vec<(&'static str, String)>) {
@@ -167,6 +193,16 @@ impl Report {
     }
 }
 
+fn times(latencies: &Latencies) -> Value {
+    json!({
+        "count": latencies.count(),
+        "p50_us": latencies.percentile_us(50.0),
+        "p99_us": latencies.percentile_us(99.0),
+        "p999_us": latencies.percentile_us(99.9),
+        "max_us": latencies.max_us(),
+    })
+}
+
 fn percentiles(latencies: &Latencies) -> String {
     format!(
         "p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us",
@@ -199,8 +235,8 @@ mod tests {
         let text = report.lines().join("\n");
         for part in [
             "scale factor 1, comments of 512 bytes, fresh text",
-            "1,000,000, all keys distinct (3 rows",
-            "4.0 s, 250,000 rows/s, 150 MB/s",
+            &*format!("{}, all keys distinct (3 rows", units::count(1_000_000)),
+            &*format!("4.0 s, {} rows/s, 150 MB/s", units::count(250_000)),
             "300 MB for 600 MB of rows (2.00 : 1), closed",
             "2.25 (log 1.00, flushes 0.50, compactions 0.75)",
         ] {
