@@ -2,7 +2,7 @@
 # Data ten times the memory: uniform GETs of the server beside what the disk can read.
 #   crates/redis/cold.sh [DIR] [MIB] [REQUESTS]
 # The server gets a budget of MIB (256) in a control group of MIB + 64, page cache included, and ten times as much data: values
-# of 1,000 bytes that do not compress, written in random order and compacted. Then, in turn and three times: fio reads 4 KiB at random from a
+# of 1,000 bytes that do not compress, written and compacted. Then, in turn and three times: fio reads 4 KiB at random from a
 # file as large as the data, past the page cache, 50 at a time; and redis-benchmark's 50 connections GET any key. Printed are reads a second, their
 # ratio, and the 50th and 99th percentile of the GETs. Needs fio, redis-tools, and the right to make control groups; where
 # there is none, the figures are of the page cache, and the script says so.
@@ -26,11 +26,12 @@ start() {
 limited=("$program" lab limited --db "$dir" --memory "$(((mib + 64) * 1048576))" --)
 start "${limited[@]}" "${server[@]}" || { echo "not in a control group: $(tail -1 "$dir/out")"; start "${server[@]}"; }
 
-# Values of random bytes would be one value for all keys: redis-benchmark sends the same. So a script makes them, by key.
+# redis-benchmark would send one value for all keys. So each is another piece of a MiB of random bytes, which a script makes and others cut.
 redis-cli -p $port config set busy-reply-threshold 600000 > /dev/null
-fill="math.randomseed(ARGV[1]) local t = {} for i = ARGV[1], ARGV[2] - 1 do for j = 1, 100 do \
-      t[j] = struct.pack('>dH', math.random(), math.random(0, 65535)) end \
-      redis.call('SET', string.format('key:%012d', i), table.concat(t)) end"
+noise="local t = {} for i = 1, 131072 do t[i] = struct.pack('>d', math.random()) end redis.call('SET', 'noise', table.concat(t))"
+fill="math.randomseed(ARGV[1]) local noise = redis.call('GET', 'noise') for i = ARGV[1], ARGV[2] - 1 do \
+      local at = math.random(1, #noise - 1000) redis.call('SET', string.format('key:%012d', i), string.sub(noise, at, at + 999)) end"
+redis-cli -p $port eval "$noise" 0 > /dev/null
 for first in $(seq 0 1000 $((keys - 1))); do
   echo "EVAL \"$fill\" 0 $first $((first + 1000))"
 done | redis-cli -p $port > /dev/null

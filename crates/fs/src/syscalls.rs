@@ -190,13 +190,21 @@ pub(crate) fn lies_in_memory(file: &File) -> bool {
     })
 }
 
-/// Whether the page cache holds `len` bytes from `offset`. A byte of each page is read without waiting.
+/// Whether the page cache holds `len` bytes from `offset`.
+///
+/// A byte of each page is read without waiting. For a page that is not there such a read has the kernel make room for it
+/// and begin to read it ahead, which costs more than the answer is worth: so the kernel is asked first how many are there.
 pub(crate) fn is_in_page_cache(file: &File, offset: u64, len: u64) -> bool {
-    const PAGE_BYTES: u64 = 4 << 10;
     let Some(last) = offset.checked_add(len).and_then(|end| end.checked_sub(1)) else {
         return false;
     };
-    let firsts = (offset / PAGE_BYTES + 1..=last / PAGE_BYTES).map(|page| page * PAGE_BYTES);
+    let page_bytes = rustix::param::page_size() as u64;
+    let pages = offset / page_bytes..=last / page_bytes;
+    let wanted = pages.end() - pages.start() + 1;
+    if cached_pages(file, offset, len).is_some_and(|cached| cached < wanted) {
+        return false;
+    }
+    let firsts = pages.skip(1).map(|page| page * page_bytes);
     // The last byte is asked for too: it tells whether the file is long enough.
     [offset, last].into_iter().chain(firsts).all(|at| {
         let mut byte = [0];
@@ -205,6 +213,29 @@ pub(crate) fn is_in_page_cache(file: &File, offset: u64, len: u64) -> bool {
         // Any error is a no: it would wait (EAGAIN), or the file system cannot tell (EOPNOTSUPP).
         rustix::io::preadv2(file, &mut buffers, at, flags).is_ok_and(|read| read == 1)
     })
+}
+
+/// How many pages of a range are in the page cache, those that are still being read included. `None` where the kernel
+/// cannot tell: before Linux 6.5, under seccomp filters that are older, for files of huge pages.
+fn cached_pages(file: &File, offset: u64, len: u64) -> Option<u64> {
+    /// The number of `cachestat(2)`, the same on every architecture but Alpha.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let range = [offset, len];
+    // Pages in the cache, dirty ones, those on their way to the disk, evicted ones, and recently evicted ones.
+    let mut counts = [0_u64; 5];
+    let no_flags: libc::c_uint = 0;
+    // SAFETY: the descriptor is open; the kernel reads two numbers of 64 bits and writes five, as many as there are.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            no_flags,
+        )
+    };
+    let [cached, ..] = counts;
+    (status == 0).then_some(cached)
 }
 
 /// Takes (or gives back) the write lock on the whole file, without waiting. The lock belongs to

@@ -6,12 +6,12 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 
-use drumlin::{PinnedSlice, Result};
+use drumlin::{ErrorKind, PinnedSlice, Result};
 
 use crate::keys::{is_record_key, put_record_key};
 
-/// The answer for a key: its value, or that there is none.
-type Answer = Option<PinnedSlice>;
+/// The answer for a key: its value, or that there is none; an error only to say that its record is not in memory.
+type Answer = Result<Option<PinnedSlice>>;
 
 /// The keys of the `keys` family that records are read for.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Wanted {
 pub(crate) struct Ahead {
     wanted: Wanted,
     /// Beside the keys; `None` for one that was taken.
-    answers: RefCell<Vec<Option<Result<Answer>>>>,
+    answers: RefCell<Vec<Option<Answer>>>,
     /// The key that is probably asked for next.
     next: Cell<usize>,
     /// A hash table of the places of keys, each plus one, with linear probing; its length is a power of two. Made for the
@@ -61,11 +61,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The answers for the keys that were wanted. One that is an error is left to whoever asks.
-    pub(crate) fn new(wanted: Wanted, answers: Vec<Result<Answer>>) -> Self {
+    /// The answers for the keys that were wanted. One that is another error than that the record is not in memory is left
+    /// to whoever asks.
+    pub(crate) fn new(wanted: Wanted, answers: Vec<Answer>) -> Self {
+        let lasts = |answer: &Answer| match answer {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::Incomplete,
+        };
+        let answers = answers.into_iter().map(|answer| Some(answer).filter(lasts));
         Self {
             wanted,
-            answers: RefCell::new(answers.into_iter().map(Some).collect()),
+            answers: RefCell::new(answers.collect()),
             ..Self::default()
         }
     }
@@ -89,8 +95,7 @@ impl Ahead {
     }
 
     fn answer(&self, at: usize) -> Option<Answer> {
-        let answer = self.answers.borrow_mut().get_mut(at)?.take();
-        answer?.ok()
+        self.answers.borrow_mut().get_mut(at)?.take()
     }
 
     /// The answer for a key that is not the next one. The one behind it is then.
@@ -142,6 +147,8 @@ fn slot(places: &[u32], key: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use drumlin::Error;
+
     use super::*;
     use crate::keys::record_key;
 
@@ -155,7 +162,7 @@ mod tests {
         let ahead = Ahead::new(wanted, (0..names.len()).map(value).collect());
         let take = |name: &[u8]| {
             let taken = ahead.take(&record_key(0, 7, name));
-            taken.map(|answer| answer.map(|value| value[0]))
+            taken.map(|answer| answer.unwrap().map(|value| value[0]))
         };
         assert_eq!(take(b"a"), Some(Some(0)));
         assert_eq!(ahead.next_key(0, b"b"), Some(&record_key(0, 7, b"b")[..]));
@@ -167,5 +174,22 @@ mod tests {
         assert_eq!(take(b"b"), Some(Some(1)));
         assert_eq!(take(b"b"), None);
         assert_eq!(take(b"a"), None);
+    }
+
+    /// Goal: that a record is not in memory is not found out twice; every other error is the asker's to meet. Method: an
+    /// answer of each kind.
+    #[test]
+    fn that_a_record_is_not_in_memory_is_an_answer() {
+        let mut wanted = Wanted::default();
+        [b"a", b"b"]
+            .iter()
+            .for_each(|name| wanted.push(0, 7, *name));
+        let errors = [ErrorKind::Incomplete, ErrorKind::Corruption];
+        let answers = errors.map(|kind| Err(Error::new(kind, "as it was")));
+        let ahead = Ahead::new(wanted, answers.into_iter().collect());
+        let take = |name: &[u8]| ahead.take(&record_key(0, 7, name));
+        let kind = take(b"a").map(|answer| answer.unwrap_err().kind());
+        assert_eq!(kind, Some(ErrorKind::Incomplete));
+        assert!(take(b"b").is_none());
     }
 }

@@ -190,7 +190,7 @@ impl<'a> Keyspace<'a> {
     // Records.
 
     /// Reads the records of `keys`, with their databases, for the commands that follow in this round: at once they wait for
-    /// memory together. Keys whose records are not in memory are left to these.
+    /// memory together, or for the disk where this one may read from it.
     pub fn read_ahead(&mut self, keys: &[(u16, &[u8])]) {
         let own = self.db;
         let mut wanted = Wanted::default();
@@ -612,7 +612,7 @@ impl<'a> Keyspace<'a> {
         if family == FamilyName::Keys
             && let Some(answer) = self.overlay.ahead.take(key)
         {
-            return Ok(answer);
+            return Ok(answer?);
         }
         let handle = self.store.families.of(family);
         Ok(self.view.get_cf(handle, key, self.reads)?)

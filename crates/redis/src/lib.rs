@@ -18,6 +18,7 @@ mod client_line;
 mod clients;
 mod cluster;
 mod cmd;
+mod cold;
 mod command;
 mod config;
 mod config_names;

@@ -20,7 +20,7 @@ const COMMANDS_MAX: usize = 512;
 const BLIND: [&str; 4] = ["set", "setex", "psetex", "mset"];
 
 /// Whether the first argument of the command is a key whose record it looks up.
-fn looks_up_first(facts: &Facts) -> bool {
+pub(crate) fn looks_up_first(facts: &Facts) -> bool {
     facts.keys.first == 1 && !BLIND.contains(&facts.name)
 }
 

@@ -15,6 +15,7 @@ use drumlin_redis_store::{Overlay, ReadFrom};
 use drumlin_resp::RequestLimits;
 
 use crate::accounts;
+use crate::cold::{Answer, ColdDone, ColdJob};
 use crate::config::Fsync;
 use crate::dispatch::{Dispatcher, Ran, tell};
 use crate::expire::expire_due;
@@ -45,7 +46,7 @@ use crate::tls::settings as tls;
 use crate::traffic::{self, unblock};
 use crate::wait::{TimeoutReply, Wait};
 use crate::woken::run_again;
-use crate::workers::{Answer, ColdJob, Done, Job, Workers};
+use crate::workers::{Done, Job, Workers};
 use crate::writer::Writer;
 
 /// Commands of a client in one round, and of all.
@@ -514,8 +515,8 @@ impl Server {
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
                 state.tracker.tell(&mut state.clients, most);
             }
-            for job in std::mem::take(&mut self.cold) {
-                self.workers.give(Job::Read(job));
+            if !self.cold.is_empty() {
+                self.workers.give(Job::Read(std::mem::take(&mut self.cold)));
             }
         } else {
             self.state.tracker.wait();
@@ -577,7 +578,7 @@ impl Server {
                         self.state.last_error = Some(error.to_string());
                     }
                 }
-                Done::Read(id, reply) => self.warmed(id, reply),
+                Done::Read(all) => all.into_iter().for_each(|it| self.warmed(it)),
                 Done::Looked(figures) => self.looked(figures),
             }
         }
@@ -675,7 +676,7 @@ impl Server {
         Ok(())
     }
 
-    fn warmed(&mut self, id: u64, answer: Option<Answer>) {
+    fn warmed(&mut self, (id, answer): ColdDone) {
         let (Some(io), Some(session)) = (
             self.state.net.ios.get_mut(&id),
             self.state.clients.get_mut(id),

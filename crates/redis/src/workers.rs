@@ -8,18 +8,17 @@ use drumlin::{Result, SeqNo, WriteBatch, WriteOptions};
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_fs::net::Waker;
 use drumlin_fs::{Clock, Env, JoinHandle};
-use drumlin_redis_store::{Failure, ReadFrom, Store};
-use drumlin_resp::{Protocol, ReplyWriter};
+use drumlin_redis_store::Store;
 
-use crate::facts::Flags;
+use crate::cold::{ColdDone, ColdJob, ColdStage};
 use crate::metrics::figures::{Counts, Figures};
-use crate::round::{Round, Stage, run};
-use crate::session::{Kept, Session};
-use crate::state::Limits;
 use crate::table::Table;
 
 /// Threads that read from the disk.
 const READERS: usize = 4;
+/// Most clients whose commands are run in one batch: as many reads as go to the disk together. The replies of a batch come
+/// with its last one.
+const BATCH_MAX: usize = 64;
 
 /// Work for the threads.
 #[derive(Debug)]
@@ -30,23 +29,10 @@ pub(crate) enum Job {
     Compact,
     /// Sync the WAL.
     Sync,
-    /// Read what these commands need.
-    Read(ColdJob),
+    /// Run these commands, which read from the disk.
+    Read(Vec<ColdJob>),
     /// Ask the engine how it stands.
     Look(Counts),
-}
-
-/// Commands of a client that need blocks from the disk.
-#[derive(Debug)]
-pub(crate) struct ColdJob {
-    pub(crate) client: u64,
-    pub(crate) kept: Vec<Kept>,
-    pub(crate) db: u16,
-    pub(crate) protocol: Protocol,
-    pub(crate) limits: Limits,
-    pub(crate) clock_ms: u64,
-    /// Parts of an EXEC or of a script: it is run again whole.
-    pub(crate) is_part: bool,
 }
 
 /// What the threads tell the loop.
@@ -55,27 +41,43 @@ pub(crate) enum Done {
     Written(WriteBatch, Result<SeqNo>),
     Synced(Result<SeqNo>),
     Compacted(Result<()>),
-    /// The client's command may run again; or its reply, where it only reads.
-    Read(u64, Option<Answer>),
+    Read(Vec<ColdDone>),
     Looked(Figures),
 }
 
-/// A command that was answered beside the loop.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) reply: Vec<u8>,
-    pub(crate) kept: Kept,
-    pub(crate) micros: u64,
-    /// The error that the reply is.
-    pub(crate) error: Option<String>,
+/// Who does which work.
+#[derive(Clone, Copy, Debug)]
+enum Lane {
+    Writer,
+    Syncer,
+    Reader,
+    Compactor,
 }
 
 #[derive(Debug, Default)]
 struct Queues {
-    /// Of the writer, the syncer, the readers and the compactor.
+    /// Of the lanes.
     jobs: [VecDeque<Job>; 4],
+    /// Work of the readers which they share out among themselves.
+    reads: VecDeque<ColdJob>,
     done: VecDeque<Done>,
     ends: bool,
+}
+
+impl Queues {
+    fn next(&mut self, lane: Lane) -> Option<Job> {
+        let job = self
+            .jobs
+            .get_mut(lane as usize)
+            .and_then(VecDeque::pop_front);
+        job.or_else(|| match lane {
+            Lane::Reader if !self.reads.is_empty() => {
+                let share = self.reads.len().div_ceil(READERS).min(BATCH_MAX);
+                Some(Job::Read(self.reads.drain(..share).collect()))
+            }
+            _ => None,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -84,7 +86,8 @@ struct Shared {
     store: Arc<Store>,
     table: Arc<Table>,
     queues: Mutex<Queues>,
-    work: Condvar,
+    /// One for each lane.
+    work: [Condvar; 4],
     waker: Arc<dyn Waker>,
 }
 
@@ -107,7 +110,7 @@ impl Workers {
         waker: Arc<dyn Waker>,
     ) -> Result<Self> {
         let queues = Mutex::new(Queues::default());
-        let work = Condvar::new();
+        let work = std::array::from_fn(|_| Condvar::new());
         let shared = Arc::new(Shared {
             clock: Arc::clone(&env.clock),
             store,
@@ -117,8 +120,12 @@ impl Workers {
             waker,
         });
         let mut threads = Vec::new();
-        let lanes = [(0, "redis-write"), (1, "redis-sync"), (3, "redis-compact")];
-        let readers = std::iter::repeat_n((2, "redis-read"), READERS);
+        let lanes = [
+            (Lane::Writer, "redis-write"),
+            (Lane::Syncer, "redis-sync"),
+            (Lane::Compactor, "redis-compact"),
+        ];
+        let readers = std::iter::repeat_n((Lane::Reader, "redis-read"), READERS);
         for (lane, name) in lanes.into_iter().chain(readers) {
             let shared = Arc::clone(&shared);
             threads.push(
@@ -131,17 +138,22 @@ impl Workers {
 
     /// Gives the threads some work.
     pub(crate) fn give(&self, job: Job) {
-        let lane = match &job {
-            Job::Write(_) => 0,
-            Job::Sync => 1,
-            Job::Read(_) | Job::Look(_) => 2,
-            Job::Compact => 3,
-        };
         let mut queues = self.shared.queues.lock();
-        if let Some(queue) = queues.jobs.get_mut(lane) {
-            queue.push_back(job);
+        let (lane, job) = match job {
+            Job::Read(jobs) => {
+                queues.reads.extend(jobs);
+                (Lane::Reader, None)
+            }
+            Job::Write(_) => (Lane::Writer, Some(job)),
+            Job::Sync => (Lane::Syncer, Some(job)),
+            Job::Look(_) => (Lane::Reader, Some(job)),
+            Job::Compact => (Lane::Compactor, Some(job)),
+        };
+        if let Some(queue) = queues.jobs.get_mut(lane as usize) {
+            queue.extend(job);
         }
-        self.shared.work.notify_all();
+        drop(queues);
+        self.shared.work_of(lane).notify_all();
     }
 
     /// What is done.
@@ -160,22 +172,32 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.queues.lock().ends = true;
-        self.shared.work.notify_all();
+        self.shared.work.iter().for_each(Condvar::notify_all);
     }
 }
 
 impl Shared {
-    fn work(&self, lane: usize) {
+    fn work_of(&self, lane: Lane) -> &Condvar {
+        let [writer, syncer, reader, compactor] = &self.work;
+        match lane {
+            Lane::Writer => writer,
+            Lane::Syncer => syncer,
+            Lane::Reader => reader,
+            Lane::Compactor => compactor,
+        }
+    }
+
+    fn work(&self, lane: Lane) {
         loop {
             let mut queues = self.queues.lock();
             let job = loop {
-                if let Some(job) = queues.jobs.get_mut(lane).and_then(VecDeque::pop_front) {
+                if let Some(job) = queues.next(lane) {
                     break job;
                 }
                 if queues.ends {
                     return;
                 }
-                queues = self.work.wait(queues);
+                queues = self.work_of(lane).wait(queues);
             };
             drop(queues);
             let done = self.carry_out(job);
@@ -196,56 +218,15 @@ impl Shared {
                 Done::Synced(reserved.and_then(|()| self.store.db().sync_wal()))
             }
             Job::Compact => Done::Compacted(self.store.compact()),
-            Job::Read(job) => Done::Read(job.client, self.read(job)),
+            Job::Read(jobs) => {
+                let stage = ColdStage {
+                    clock: &*self.clock,
+                    store: &self.store,
+                    table: &self.table,
+                };
+                Done::Read(stage.run(jobs))
+            }
             Job::Look(counts) => Done::Looked(Figures::of(&self.store, counts)),
         }
-    }
-
-    /// Runs commands beside the loop and throws their changes away: what they read is in memory after that. A single command
-    /// that only reads is answered from here, as of a moment between its arrival and its reply.
-    fn read(&self, job: ColdJob) -> Option<Answer> {
-        let began = self.clock.monotonic();
-        let mut error = None;
-        let mut round = Round::new(&self.store, job.clock_ms);
-        let mut session = Session {
-            db: job.db,
-            protocol: job.protocol,
-            is_authenticated: true,
-            ..Session::default()
-        };
-        let mut reply = ReplyWriter::new(job.protocol);
-        for kept in &job.kept {
-            let stage = Stage {
-                store: &self.store,
-                from: ReadFrom::Disk,
-                limits: job.limits,
-                may_wait: false,
-                may_write: false,
-                woken_by: None,
-                server: None,
-            };
-            let (handler, args) = (self.table.get(&kept.facts).handler, kept.args.args());
-            let outcome = run(handler, args, &mut session, &mut reply, &mut round, stage);
-            if let Err(failure) = outcome {
-                debug_assert!(!matches!(failure, Failure::Cold), "it may read");
-                let text = failure.to_string();
-                reply.error(text.as_bytes());
-                error = Some(text);
-            }
-        }
-        let only_reads = |kept: &Kept| {
-            let flags = kept.facts.flags;
-            flags.has(Flags::READONLY) && !flags.has(Flags::BLOCKING) && !flags.may_write()
-                || drumlin_base::bug!("redis-write-answered-beside")
-        };
-        let took = self.clock.monotonic().saturating_sub(began);
-        let mut kept = job.kept.into_iter().filter(only_reads);
-        let kept = kept.next().filter(|_| !job.is_part)?;
-        Some(Answer {
-            reply: reply.take(),
-            kept,
-            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            error,
-        })
     }
 }
