@@ -8,7 +8,8 @@ SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++
 
 CAPI = target/capi/leveldb
-.PHONY: capi capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+CAPI_ROCKSDB = target/capi/rocksdb
+.PHONY: capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -87,10 +88,20 @@ bench-ram: deps
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/bench/ram.sh
 
-# LevelDB's C interface: the libraries under the names that programs look for, the header, and a file for pkg-config.
-# PREFIX: where they will be installed.
-PREFIX ?= $(abspath $(CAPI))
-capi:
+# RocksDB's and LevelDB's C interfaces: the libraries under the names that programs look for, the headers, and files for
+# pkg-config. PREFIX: where they will be installed; each in a folder of its own otherwise.
+capi: capi-rocksdb capi-leveldb
+
+capi-rocksdb:
+	$(CARGO) build --locked --release -p drumlin-capi
+	mkdir -p $(CAPI_ROCKSDB)/lib/pkgconfig $(CAPI_ROCKSDB)/include/rocksdb
+	cp target/release/libdrumlin_rocksdb.so $(CAPI_ROCKSDB)/lib/librocksdb.so.7.8
+	strip --strip-unneeded $(CAPI_ROCKSDB)/lib/librocksdb.so.7.8
+	ln -sf librocksdb.so.7.8 $(CAPI_ROCKSDB)/lib/librocksdb.so
+	cp crates/capi/include/rocksdb/c.h $(CAPI_ROCKSDB)/include/rocksdb/
+	sed "s|@prefix@|$(or $(PREFIX),$(abspath $(CAPI_ROCKSDB)))|" crates/capi/rocksdb.pc.in > $(CAPI_ROCKSDB)/lib/pkgconfig/rocksdb.pc
+
+capi-leveldb:
 	$(CARGO) build --locked --release -p drumlin-capi-leveldb
 	mkdir -p $(CAPI)/lib/pkgconfig $(CAPI)/include/leveldb
 	cp target/release/libleveldb.so $(CAPI)/lib/libleveldb.so.1
@@ -99,7 +110,7 @@ capi:
 	ln -sf libleveldb.so.1 $(CAPI)/lib/libleveldb.so.1d
 	cp target/release/libleveldb.a $(CAPI)/lib/
 	cp crates/capi-leveldb/include/leveldb/c.h $(CAPI)/include/leveldb/
-	sed "s|@prefix@|$(PREFIX)|" crates/capi-leveldb/leveldb.pc.in > $(CAPI)/lib/pkgconfig/leveldb.pc
+	sed "s|@prefix@|$(or $(PREFIX),$(abspath $(CAPI)))|" crates/capi-leveldb/leveldb.pc.in > $(CAPI)/lib/pkgconfig/leveldb.pc
 
 # One C program over this library and over Debian's LevelDB, in turn.
 capi-bench: deps capi

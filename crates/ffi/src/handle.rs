@@ -87,6 +87,24 @@ pub unsafe fn destroy<T: Tagged>(handle: *mut Handle<T>, function: &str) {
     });
 }
 
+/// Destroys `handle` and gives its value, for functions that take an object over.
+///
+/// # Safety
+/// As [`get_mut`].
+pub unsafe fn take<T: Tagged>(handle: *mut Handle<T>, function: &str) -> T {
+    check(handle, function);
+    // SAFETY: as in `get_mut`.
+    let held = unsafe { &mut *handle };
+    held.tag = DESTROYED;
+    // SAFETY: the tag says from here on that the value is gone, so it is taken once.
+    let value = unsafe { ManuallyDrop::take(&mut held.value) };
+    keep(Kept {
+        memory: handle.cast(),
+        free: free::<T>,
+    });
+    value
+}
+
 fn keep(kept: Kept) {
     let mut list = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     list.push_back(kept);

@@ -1,0 +1,115 @@
+//! Objects that hold options: a field for each row of `options.tsv`, and who is who among handles.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::c::{OptionRow, Tables, number};
+
+pub(crate) fn fields(tables: &Tables) -> String {
+    let mut text = String::new();
+    let mut objects: BTreeMap<&str, Vec<&OptionRow>> = BTreeMap::new();
+    for row in &tables.options {
+        objects.entry(&row.object).or_default().push(row);
+    }
+    for (object, rows) in objects {
+        object_text(&mut text, object, &rows);
+    }
+    for (object, row) in &tables.handles {
+        let mut tag = 0xcbf2_9ce4_8422_2325u64;
+        for byte in object.bytes() {
+            tag = (tag ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        let _ = writeln!(
+            text,
+            "impl drumlin_ffi::handle::Tagged for {} {{\n    const TAG: u64 = {tag:#x};\n    \
+             const NAME: &'static str = \"rocksdb_{object}\";\n}}",
+            match row.rust.strip_prefix("fields::") {
+                Some(own) => own.to_owned(),
+                None => format!("crate::{}", row.rust),
+            }
+        );
+    }
+    text
+}
+
+/// `lru_cache_options_t` is `LruCacheOptions`.
+pub(crate) fn type_name(object: &str) -> String {
+    let words = object.trim_end_matches("_t").split('_');
+    let capital = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+    words.map(capital).collect()
+}
+
+/// The type and the default of an option.
+fn option_type(row: &OptionRow) -> (&str, String) {
+    match row.kind.as_str() {
+        "flag" => ("bool", (row.default != "0").to_string()),
+        "byte" => ("u8", row.default.clone()),
+        "int8" => ("i8", row.default.clone()),
+        kind => {
+            let kind = number(kind).unwrap_or_else(|| panic!("the option type {kind:?}"));
+            let is_whole = kind == "f64" && !row.default.contains('.');
+            let point = if is_whole { ".0" } else { "" };
+            (kind, format!("{}{point}", row.default))
+        }
+    }
+}
+
+fn object_text(text: &mut String, object: &str, rows: &[&OptionRow]) {
+    let name = type_name(object);
+    let _ = writeln!(
+        text,
+        "/// The options in a `rocksdb_{object}`; those that were not set are `None`.\n\
+         #[derive(Clone, Debug, Default)]\npub(crate) struct {name} {{"
+    );
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "    pub(crate) {}: Option<{}>,",
+            field(row),
+            option_type(row).0
+        );
+    }
+    let _ = writeln!(text, "}}\nimpl {name} {{");
+    for row in rows {
+        let (kind, default) = option_type(row);
+        let _ = writeln!(
+            text,
+            "    pub(crate) fn {}(&self) -> {kind} {{\n        self.{}.unwrap_or({default})\n    }}",
+            field(row),
+            field(row)
+        );
+    }
+    text.push_str("}\n");
+    if object == "options_t" {
+        by_name(text, &name, rows);
+    }
+}
+
+/// Options by the names that texts have for them.
+fn by_name(text: &mut String, name: &str, rows: &[&OptionRow]) {
+    let _ = writeln!(
+        text,
+        "impl {name} {{\n    /// Sets the option called `name`; false where there is none, or `value` is not of its type.\n    \
+         pub(crate) fn set_by_name(&mut self, name: &str, value: &str) -> Option<bool> {{\n        match name {{"
+    );
+    for row in rows {
+        let parse = match option_type(row).0 {
+            "bool" => "flag_of(value)",
+            "f64" => "value.parse().ok()",
+            _ => "number_of(value)",
+        };
+        let _ = writeln!(
+            text,
+            "            \"{}\" => {{\n                self.{} = {parse};\n                Some(self.{}.is_some())\n            }}",
+            row.name,
+            field(row),
+            field(row)
+        );
+    }
+    text.push_str("            _ => None,\n        }\n    }\n}\n");
+}
+
+/// The field of an option: names in Rust have no capitals.
+pub(crate) fn field(row: &OptionRow) -> String {
+    row.name.to_lowercase()
+}

@@ -1,0 +1,311 @@
+//! `rocksdb_writebatch_t`.
+
+use std::ffi::{c_char, c_void};
+
+use drumlin::{Error, ErrorKind, Result, WriteBatch};
+use drumlin_base::ValueKind;
+use drumlin_ffi::error::end_process;
+use drumlin_ffi::handle::{self, Handle};
+
+use crate::database::Database;
+use crate::error::not_implemented;
+use crate::family::Family;
+use crate::fields::Writeoptions;
+
+/// What the handle holds: the batch, the first thing that did not fit, which the write reports, and lengths and counts at
+/// the savepoints.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) batch: WriteBatch,
+    refused: Option<Error>,
+    savepoints: Vec<(usize, u32)>,
+}
+
+/// Where the number of records stands in a batch's bytes.
+const COUNT_AT: std::ops::Range<usize> = 8..12;
+
+impl Batch {
+    pub(crate) fn of(batch: WriteBatch) -> Self {
+        Self {
+            batch,
+            ..Self::default()
+        }
+    }
+
+    /// Notes that `function` was called, which the write reports.
+    pub(crate) fn refuse(&mut self, function: &str) {
+        self.refused.get_or_insert(not_implemented(function));
+    }
+
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut WriteBatch) -> Result<()>) {
+        if let Err(error) = change(&mut self.batch) {
+            self.refused.get_or_insert(error);
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.refused
+            .as_ref()
+            .map_or(Ok(()), |refused| Err(refused.duplicate()))
+    }
+
+    pub(crate) fn write(&self, db: &Database, options: &Writeoptions) -> Result<()> {
+        self.check()?;
+        let batch = match options.ignore_missing_column_families() {
+            true => of_families_there(db, &self.batch)?,
+            false => self.batch.clone(),
+        };
+        db.write(batch, &options.to_engine()?)
+            .map_err(as_of_a_write)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn pop(&mut self) -> Result<(usize, u32)> {
+        self.savepoints
+            .pop()
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, ""))
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
+        let (len, count) = self.pop()?;
+        let mut bytes = self.batch.bytes().to_vec();
+        bytes.truncate(len);
+        if let Some(place) = bytes.get_mut(COUNT_AT) {
+            place.copy_from_slice(&count.to_le_bytes());
+        }
+        self.batch = WriteBatch::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+/// The error of a write as RocksDB words it.
+pub(crate) fn as_of_a_write(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Busy => error
+            .with_kind(ErrorKind::Incomplete)
+            .context("Write stall"),
+        ErrorKind::InvalidArgument if error.to_string().contains("no merge operator") => error
+            .with_kind(ErrorKind::NotSupported)
+            .context("Provide a merge_operator when opening DB"),
+        ErrorKind::InvalidArgument if error.to_string().contains("end before") => {
+            error.context("end key comes before start key")
+        }
+        ErrorKind::NotFound => error
+            .with_kind(ErrorKind::InvalidArgument)
+            .context("Invalid column family specified in write batch"),
+        _ => error,
+    }
+}
+
+/// The records of `batch` whose families are there.
+fn of_families_there(db: &Database, batch: &WriteBatch) -> Result<WriteBatch> {
+    let there: Vec<u32> = db
+        .db()
+        .families()
+        .iter()
+        .map(drumlin::ColumnFamily::id)
+        .collect();
+    let mut kept = WriteBatch::new();
+    for record in batch.iter() {
+        let record = record?;
+        if !there.contains(&record.family) {
+            continue;
+        }
+        let (family, key, value) = (record.family, record.key, record.value);
+        match record.kind {
+            ValueKind::Deletion => kept.delete_cf(family, key)?,
+            ValueKind::SingleDeletion => kept.single_delete_cf(family, key)?,
+            ValueKind::RangeDeletion => kept.delete_range_cf(family, key, value)?,
+            ValueKind::Merge => kept.merge_cf(family, key, value)?,
+            _ => kept.put_cf(family, key, value)?,
+        }
+    }
+    Ok(kept)
+}
+
+pub(crate) type Put = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+pub(crate) type Deleted = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+
+/// Shows puts and deletions of the default family; of others there is no number to tell.
+///
+/// # Safety
+/// The functions are for `state`.
+pub(crate) unsafe fn iterate(
+    batch: &WriteBatch,
+    state: *mut c_void,
+    functions: (Option<Put>, Option<Deleted>),
+    name: &str,
+) {
+    let (Some(put), Some(deleted)) = functions else {
+        end_process(name, "a function is null");
+    };
+    for record in batch.iter() {
+        let Ok(record) = record else {
+            end_process(name, "the batch does not parse");
+        };
+        let (key, value) = (record.key, record.value);
+        if record.family != 0 {
+            continue;
+        }
+        match record.kind {
+            // SAFETY: the function is given its state, and bytes that live until it returns.
+            ValueKind::Value => unsafe {
+                put(
+                    state,
+                    key.as_ptr().cast(),
+                    key.len(),
+                    value.as_ptr().cast(),
+                    value.len(),
+                );
+            },
+            // SAFETY: as above.
+            ValueKind::Deletion => unsafe { deleted(state, key.as_ptr().cast(), key.len()) },
+            _ => {}
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_iterate(
+    batch: *mut Handle<Batch>,
+    state: *mut c_void,
+    put: Option<Put>,
+    deleted: Option<Deleted>,
+) {
+    const NAME: &str = "rocksdb_writebatch_iterate";
+    // SAFETY: the C program's promise.
+    let batch = unsafe { handle::get(batch, NAME) };
+    // SAFETY: as above.
+    unsafe { iterate(&batch.batch, state, (put, deleted), NAME) };
+}
+
+/// `parts`, one after another.
+pub(crate) fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+/// The number of a family in batches.
+pub(crate) fn id_of(family: Option<&Family>) -> u32 {
+    family.map_or(0, |family| family.0.id())
+}
+
+pub(crate) mod calls {
+    use drumlin::{Result, WriteBatch};
+
+    use super::{Batch, id_of, joined};
+    use crate::family::Family;
+
+    /// A batch that does not parse is refused by the write.
+    pub(crate) fn writebatch_create_from(bytes: &[u8]) -> Batch {
+        match WriteBatch::from_bytes(bytes.to_vec()) {
+            Ok(batch) => Batch::of(batch),
+            Err(error) => Batch {
+                refused: Some(error),
+                ..Batch::default()
+            },
+        }
+    }
+
+    pub(crate) fn writebatch_clear(batch: &mut Batch) {
+        batch.clear();
+    }
+
+    pub(crate) fn writebatch_count(batch: &mut Batch) -> i32 {
+        i32::try_from(batch.batch.count()).unwrap_or(i32::MAX)
+    }
+
+    pub(crate) fn writebatch_put_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        key: &[u8],
+        value: &[u8],
+    ) {
+        batch.change(|batch| batch.put_cf(id_of(family), key, value));
+    }
+
+    pub(crate) fn writebatch_putv_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        key: &[&[u8]],
+        value: &[&[u8]],
+    ) {
+        writebatch_put_cf(batch, family, &joined(key), &joined(value));
+    }
+
+    pub(crate) fn writebatch_merge_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        key: &[u8],
+        operand: &[u8],
+    ) {
+        batch.change(|batch| batch.merge_cf(id_of(family), key, operand));
+    }
+
+    pub(crate) fn writebatch_mergev_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        key: &[&[u8]],
+        operand: &[&[u8]],
+    ) {
+        writebatch_merge_cf(batch, family, &joined(key), &joined(operand));
+    }
+
+    pub(crate) fn writebatch_delete_cf(batch: &mut Batch, family: Option<&Family>, key: &[u8]) {
+        batch.change(|batch| batch.delete_cf(id_of(family), key));
+    }
+
+    pub(crate) fn writebatch_singledelete_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        key: &[u8],
+    ) {
+        batch.change(|batch| batch.single_delete_cf(id_of(family), key));
+    }
+
+    pub(crate) fn writebatch_deletev_cf(batch: &mut Batch, family: Option<&Family>, key: &[&[u8]]) {
+        writebatch_delete_cf(batch, family, &joined(key));
+    }
+
+    pub(crate) fn writebatch_delete_range_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        begin: &[u8],
+        end: &[u8],
+    ) {
+        batch.change(|batch| batch.delete_range_cf(id_of(family), begin, end));
+    }
+
+    pub(crate) fn writebatch_delete_rangev_cf(
+        batch: &mut Batch,
+        family: Option<&Family>,
+        begin: &[&[u8]],
+        end: &[&[u8]],
+    ) {
+        writebatch_delete_range_cf(batch, family, &joined(begin), &joined(end));
+    }
+
+    pub(crate) fn writebatch_put_log_data(batch: &mut Batch, data: &[u8]) {
+        batch.change(|batch| batch.put_log_data(data));
+    }
+
+    pub(crate) fn writebatch_data(batch: &mut Batch) -> Option<&[u8]> {
+        Some(batch.batch.bytes())
+    }
+
+    pub(crate) fn writebatch_set_save_point(batch: &mut Batch) {
+        batch
+            .savepoints
+            .push((batch.batch.len(), batch.batch.count()));
+    }
+
+    pub(crate) fn writebatch_rollback_to_save_point(batch: &mut Batch) -> Result<()> {
+        batch.roll_back()
+    }
+
+    pub(crate) fn writebatch_pop_save_point(batch: &mut Batch) -> Result<()> {
+        batch.pop().map(drop)
+    }
+}

@@ -1,0 +1,100 @@
+//! `rocksdb_t`: what the handle holds, and how it is opened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use drumlin::{ColumnFamily, Db, Result, TransactionDb, WriteBatch, WriteOptions};
+
+use crate::family::Family;
+
+/// What the handle holds. Closed when it is dropped, whatever else still holds the engine: iterators, snapshots and
+/// families go on reading.
+pub(crate) struct Database {
+    db: Db,
+    /// Through which it is written, where transactions lock what they write.
+    locks: Option<Arc<TransactionDb>>,
+    /// Whether dropping this closes the database: not where it is the base of another handle.
+    is_owner: bool,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.db.fmt(f)
+    }
+}
+
+impl Database {
+    pub(crate) fn new(db: Db) -> Self {
+        Self {
+            db,
+            locks: None,
+            is_owner: true,
+        }
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// The family of a call.
+    pub(crate) fn family<'a>(&'a self, family: Option<&'a Family>) -> &'a ColumnFamily {
+        family.map_or_else(|| self.db.default_family(), |family| &family.0)
+    }
+
+    pub(crate) fn locks(&self) -> Option<&Arc<TransactionDb>> {
+        self.locks.as_ref()
+    }
+
+    /// Writes `batch`, as a transaction of its own where transactions lock what they write.
+    pub(crate) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        match &self.locks {
+            Some(locks) => locks.write(batch, options).map(drop),
+            None => self.db.write(batch, options),
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.is_owner {
+            // RocksDB's function has no place for an error; the database is closed all the same.
+            let _ = self.db.clone().close();
+        }
+    }
+}
+
+pub(crate) mod calls {
+    use std::ffi::CStr;
+
+    use drumlin::{Db, Result};
+    use drumlin_ffi::bytes::path_of;
+
+    use super::Database;
+    use crate::opening::{Mode, Opening};
+    use crate::options::OpenOptions;
+
+    pub(crate) fn open(options: &OpenOptions, name: &CStr) -> Result<Database> {
+        let opening = Opening::new(options, name, Mode::ReadWrite);
+        opening.open(&[]).map(|(db, _)| Database::new(db))
+    }
+
+    pub(crate) fn open_for_read_only(
+        options: &OpenOptions,
+        name: &CStr,
+        error_if_wal_file_exists: bool,
+    ) -> Result<Database> {
+        let mode = Mode::ReadOnly {
+            error_if_wal_file_exists,
+        };
+        let opening = Opening::new(options, name, mode);
+        opening.open(&[]).map(|(db, _)| Database::new(db))
+    }
+
+    pub(crate) fn destroy_db(options: &OpenOptions, name: &CStr) -> Result<()> {
+        Db::destroy(path_of(name), &options.to_engine(1)?)
+    }
+
+    pub(crate) fn repair_db(options: &OpenOptions, name: &CStr) -> Result<()> {
+        Db::repair(path_of(name), &options.to_engine(1)?).map(drop)
+    }
+}

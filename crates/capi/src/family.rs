@@ -1,0 +1,251 @@
+//! `rocksdb_column_family_handle_t`, and opening databases with several.
+
+use std::ffi::{c_char, c_int, c_uchar};
+
+use drumlin::{ColumnFamily, Db, Result};
+use drumlin_ffi::bytes::{self, path_of, to_c_text};
+use drumlin_ffi::error::{end_process, guard_infallible};
+use drumlin_ffi::handle::{self, Handle};
+
+use crate::database::Database;
+use crate::error::{guard, set};
+use crate::opening::{Mode, Named, Opening};
+use crate::options::OpenOptions;
+use crate::snapshot::ErrPtr;
+
+/// What the handle holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Family(pub(crate) ColumnFamily);
+
+/// The families of an opening, as C has them: arrays of `count` names, options, and places for handles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FamilyArrays {
+    pub(crate) count: c_int,
+    pub(crate) names: *const *const c_char,
+    pub(crate) options: *const *const Handle<OpenOptions>,
+    pub(crate) handles: *mut *mut Handle<Family>,
+}
+
+impl FamilyArrays {
+    /// # Safety
+    /// The arrays have as many entries; names are texts and options are handles.
+    unsafe fn named<'a>(&self, function: &str) -> Vec<Named<'a>> {
+        let count = usize::try_from(self.count).unwrap_or(0);
+        if count == 0 {
+            return Vec::new();
+        }
+        if self.names.is_null() || self.options.is_null() || self.handles.is_null() {
+            end_process(function, "an array of families is null");
+        }
+        // SAFETY: it is not null, and the caller says that there are `count`.
+        let names = unsafe { std::slice::from_raw_parts(self.names, count) };
+        // SAFETY: as above.
+        let options = unsafe { std::slice::from_raw_parts(self.options, count) };
+        let both = names.iter().zip(options);
+        both.map(|(name, options)| {
+            // SAFETY: the caller's promise.
+            let name = unsafe { bytes::text(*name, function) };
+            Named {
+                name: name.to_string_lossy().into_owned(),
+                // SAFETY: as above.
+                options: unsafe { handle::get(*options, function) },
+            }
+        })
+        .collect()
+    }
+
+    /// Puts a handle of each family to its place.
+    ///
+    /// # Safety
+    /// There are as many places as families.
+    unsafe fn give(&self, families: Vec<ColumnFamily>) {
+        for (at, family) in families.into_iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { set(self.handles, at, handle::create(Family(family))) };
+        }
+    }
+}
+
+/// Opens with families, makes of the database what the handle holds, and gives the handles of families.
+///
+/// # Safety
+/// The arguments are as c.h has them.
+pub(crate) unsafe fn open_with<D: handle::Tagged>(
+    function: &str,
+    opening: (*const Handle<OpenOptions>, *const c_char, Mode),
+    families: FamilyArrays,
+    errptr: ErrPtr,
+    finish: impl FnOnce(Db) -> Result<D>,
+) -> *mut Handle<D> {
+    let (options, name, mode) = opening;
+    // SAFETY: the caller's promise.
+    let options = unsafe { handle::get(options, function) };
+    // SAFETY: as above.
+    let name = unsafe { bytes::text(name, function) };
+    // SAFETY: as above.
+    let named = unsafe { families.named(function) };
+    let open = || {
+        let (db, found) = Opening::new(options, name, mode).open(&named)?;
+        Ok((finish(db)?, found))
+    };
+    // SAFETY: as above.
+    let opened = unsafe { guard(function, errptr, open) };
+    let Some((database, found)) = opened else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: as above, and there is a family for each name.
+    unsafe { families.give(found) };
+    handle::create(database)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_open_column_families(
+    options: *const Handle<OpenOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    errptr: ErrPtr,
+) -> *mut Handle<Database> {
+    const NAME: &str = "rocksdb_open_column_families";
+    let families = FamilyArrays {
+        count,
+        names,
+        options: family_options,
+        handles,
+    };
+    let opening = (options, name, Mode::ReadWrite);
+    // SAFETY: the C program's promise.
+    unsafe { open_with(NAME, opening, families, errptr, |db| Ok(Database::new(db))) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
+    options: *const Handle<OpenOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    error_if_wal_file_exists: c_uchar,
+    errptr: ErrPtr,
+) -> *mut Handle<Database> {
+    const NAME: &str = "rocksdb_open_for_read_only_column_families";
+    let families = FamilyArrays {
+        count,
+        names,
+        options: family_options,
+        handles,
+    };
+    let mode = Mode::ReadOnly {
+        error_if_wal_file_exists: error_if_wal_file_exists != 0,
+    };
+    let opening = (options, name, mode);
+    // SAFETY: the C program's promise.
+    unsafe { open_with(NAME, opening, families, errptr, |db| Ok(Database::new(db))) }
+}
+
+/// An array of names and its length; both go back by `rocksdb_list_column_families_destroy`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_list_column_families(
+    options: *const Handle<OpenOptions>,
+    name: *const c_char,
+    len: *mut usize,
+    errptr: ErrPtr,
+) -> *mut *mut c_char {
+    const NAME: &str = "rocksdb_list_column_families";
+    // SAFETY: the C program's promise.
+    let options = unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    let name = unsafe { bytes::text(name, NAME) };
+    let list = || Db::list_families(path_of(name), &options.environment());
+    let list = || {
+        list().map_err(|error| match error.is_not_found() {
+            true => error.with_kind(drumlin::ErrorKind::Io),
+            false => error,
+        })
+    };
+    // SAFETY: as above.
+    let listed = unsafe { guard(NAME, errptr, list) };
+    // SAFETY: as above.
+    unsafe { set(len, 0, listed.as_ref().map_or(0, Vec::len)) };
+    let Some(names) = listed else {
+        return std::ptr::null_mut();
+    };
+    guard_infallible(NAME, || {
+        let size = names.len().max(1) * size_of::<*mut c_char>();
+        // SAFETY: malloc has no conditions.
+        let array: *mut *mut c_char = unsafe { libc::malloc(size) }.cast();
+        if array.is_null() {
+            end_process(NAME, "no memory is left for a result");
+        }
+        for (at, name) in names.iter().enumerate() {
+            // SAFETY: the array has a place for each name.
+            unsafe { set(array, at, to_c_text(name)) };
+        }
+        array
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_list_column_families_destroy(list: *mut *mut c_char, len: usize) {
+    if list.is_null() {
+        return;
+    }
+    // SAFETY: the C program says that the function above made it.
+    let names = unsafe { std::slice::from_raw_parts(list, len) };
+    for name in names {
+        // SAFETY: as above.
+        unsafe { libc::free((*name).cast()) };
+    }
+    // SAFETY: as above.
+    unsafe { libc::free(list.cast()) };
+}
+
+pub(crate) mod calls {
+    use std::ffi::CStr;
+
+    use drumlin::{Error, ErrorKind, Result};
+
+    use super::Family;
+    use crate::database::Database;
+    use crate::options::OpenOptions;
+
+    pub(crate) fn create_column_family(
+        db: &Database,
+        options: &OpenOptions,
+        name: &CStr,
+    ) -> Result<Family> {
+        let name = name.to_string_lossy();
+        if db.db().column_family(&name).is_some() {
+            let message = "Column family already exists";
+            return Err(Error::invalid_argument(message));
+        }
+        db.db()
+            .create_family(&name, options.to_family()?)
+            .map(Family)
+    }
+
+    pub(crate) fn drop_column_family(db: &Database, family: Option<&Family>) -> Result<()> {
+        let family = db.family(family);
+        if family.id() == 0 {
+            let message = "Can't drop default column family";
+            return Err(Error::invalid_argument(message));
+        }
+        db.db()
+            .drop_family(family)
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound => error.with_kind(ErrorKind::InvalidArgument),
+                _ => error,
+            })
+    }
+
+    pub(crate) fn column_family_handle_get_id(family: Option<&Family>) -> u32 {
+        family.map_or(0, |family| family.0.id())
+    }
+
+    pub(crate) fn column_family_handle_get_name(family: Option<&Family>) -> Option<Vec<u8>> {
+        family.map(|family| family.0.name().as_bytes().to_vec())
+    }
+}

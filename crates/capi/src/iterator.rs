@@ -1,0 +1,153 @@
+//! `rocksdb_iterator_t`.
+
+use std::ffi::c_char;
+
+use drumlin::{DbIterator, Error, Result};
+use drumlin_ffi::handle::{self, Handle};
+
+use crate::database::Database;
+use crate::error::{guard, set};
+use crate::family::Family;
+use crate::indexed_batch::Overlaid;
+use crate::small_options::Reads;
+
+/// What the handle holds. It stays readable when the database is closed.
+pub(crate) enum Walk {
+    /// What is stored.
+    Stored(DbIterator),
+    #[expect(dead_code, reason = "no function makes one yet")]
+    /// What is stored, with writes that are not made yet on top.
+    Overlaid(Box<Overlaid>),
+    /// It could not be begun.
+    Refused(Error),
+}
+
+/// What both kinds of walk can do.
+macro_rules! on {
+    ($walk:expr, $name:ident => $do:expr, $otherwise:expr) => {
+        match $walk {
+            Walk::Stored($name) => $do,
+            Walk::Overlaid($name) => $do,
+            Walk::Refused(_) => $otherwise,
+        }
+    };
+}
+
+impl Walk {
+    pub(crate) fn stored(walk: Result<DbIterator>) -> Self {
+        walk.map_or_else(Self::Refused, Self::Stored)
+    }
+
+    pub(crate) fn begin(db: &Database, options: &Reads, family: Option<&Family>) -> Self {
+        let options = options.to_engine_with_bounds();
+        Self::stored(options.map(|options| db.db().iter_cf(db.family(family), options)))
+    }
+}
+
+/// # Safety
+/// The arrays have `count` entries.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_create_iterators(
+    db: *mut Handle<Database>,
+    options: *mut Handle<Reads>,
+    families: *mut *mut Handle<Family>,
+    iterators: *mut *mut Handle<Walk>,
+    count: usize,
+    errptr: *mut *mut c_char,
+) {
+    const NAME: &str = "rocksdb_create_iterators";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    let families = unsafe { std::slice::from_raw_parts(families, count) };
+    let families: Vec<&Family> = families
+        .iter()
+        // SAFETY: as above.
+        .map(|family| unsafe { handle::get(*family, NAME) })
+        .collect();
+    let begin = || {
+        let reads = options.to_engine_with_bounds()?;
+        let view = db.db().view();
+        let walks = families.iter().map(|family| match reads.snapshot {
+            Some(_) => db.db().iter_cf(&family.0, reads.clone()),
+            None => view.iter_cf(&family.0, &reads),
+        });
+        Ok(walks.collect::<Vec<_>>())
+    };
+    // SAFETY: as above.
+    let walks = unsafe { guard(NAME, errptr, begin) };
+    for (at, walk) in walks.into_iter().flatten().enumerate() {
+        // SAFETY: as above.
+        unsafe { set(iterators, at, handle::create(Walk::Stored(walk))) };
+    }
+}
+
+pub(crate) mod calls {
+    use drumlin::Result;
+
+    use super::Walk;
+    use crate::database::Database;
+    use crate::family::Family;
+    use crate::small_options::Reads;
+
+    pub(crate) fn create_iterator_cf(
+        db: &Database,
+        options: &Reads,
+        family: Option<&Family>,
+    ) -> Walk {
+        Walk::begin(db, options, family)
+    }
+
+    pub(crate) fn iter_valid(walk: &Walk) -> bool {
+        on!(walk, walk => walk.valid(), false)
+    }
+
+    pub(crate) fn iter_seek_to_first(walk: &mut Walk) {
+        on!(walk, walk => walk.seek_to_first(), ());
+    }
+
+    pub(crate) fn iter_seek_to_last(walk: &mut Walk) {
+        on!(walk, walk => walk.seek_to_last(), ());
+    }
+
+    pub(crate) fn iter_seek(walk: &mut Walk, key: &[u8]) {
+        on!(walk, walk => walk.seek(key), ());
+    }
+
+    pub(crate) fn iter_seek_for_prev(walk: &mut Walk, key: &[u8]) {
+        on!(walk, walk => walk.seek_for_prev(key), ());
+    }
+
+    /// One that is nowhere stays there.
+    pub(crate) fn iter_next(walk: &mut Walk) {
+        if iter_valid(walk) {
+            on!(walk, walk => walk.next(), ());
+        }
+    }
+
+    /// As above.
+    pub(crate) fn iter_prev(walk: &mut Walk) {
+        if iter_valid(walk) {
+            on!(walk, walk => walk.prev(), ());
+        }
+    }
+
+    /// Null, and no bytes, where the iterator is nowhere.
+    pub(crate) fn iter_key(walk: &Walk) -> Option<&[u8]> {
+        on!(walk, walk => walk.valid().then(|| walk.key()), None)
+    }
+
+    /// As above.
+    pub(crate) fn iter_value(walk: &Walk) -> Option<&[u8]> {
+        on!(walk, walk => walk.valid().then(|| walk.value()), None)
+    }
+
+    pub(crate) fn iter_get_error(walk: &Walk) -> Result<()> {
+        match walk {
+            Walk::Refused(error) => Err(error.duplicate()),
+            walk => on!(walk, walk => walk.status(), Ok(())),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! RocksDB's C interface over Drumlin: the functions of `rocksdb/c.h`, with its ownership and its errors.
+//!
+//! What is the same for hundreds of functions is generated from the tables in `abi` (see `build/shells.rs`): the shells that C calls,
+//! which check handles and make slices of pointers and lengths, the objects that hold options, and the header. A shell
+//! hands on to the safe function of the same name here, one file a noun; [`calls`] lists the files. What takes callbacks or arrays is written
+//! by hand, shell and all. No logic of a database is here: a function reads its arguments, calls the engine, and gives back.
+//!
+//! No panic crosses into C. A handle of the wrong type, destroyed before, or null where RocksDB takes none ends the process with a
+//! sentence that names the function.
+//!
+//! Threads: databases, families, caches, environments and backup engines may be used by any thread at a time, all else by one.
+
+mod backup;
+mod batch;
+mod cache;
+mod callback;
+mod calls;
+mod compaction_filter;
+mod comparator;
+mod database;
+mod env;
+mod error;
+mod family;
+mod fields;
+mod indexed_batch;
+mod iterator;
+mod maintenance;
+mod memory;
+mod merge;
+mod metadata;
+mod misc;
+mod opening;
+mod options;
+mod reads;
+mod shells;
+mod small_options;
+mod snapshot;
+mod table_options;
+mod table_writer;
+mod transaction;
+mod transform;
+mod writes;

@@ -1,0 +1,357 @@
+//! Flushes, compactions, properties, sizes, checkpoints, external tables taken in.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::path::PathBuf;
+
+use drumlin::{ColumnFamily, Db, Error};
+use drumlin_ffi::bytes::{array, path};
+use drumlin_ffi::error::guard_infallible;
+use drumlin_ffi::handle::{self, Handle};
+
+use crate::database::Database;
+use crate::error::{guard, set};
+use crate::family::Family;
+use crate::fields::Ingestexternalfileoptions;
+use crate::snapshot::ErrPtr;
+use crate::transaction::{OptimisticDatabase, TransactionDatabase};
+
+/// `rocksdb_checkpoint_t`: the database that is copied.
+#[derive(Debug)]
+pub(crate) struct Checkpoint(Db);
+
+/// The number of a property; -1 where there is none or it is no number.
+///
+/// # Safety
+/// As c.h has it.
+unsafe fn property_int(
+    db: &Database,
+    family: &ColumnFamily,
+    name: &CStr,
+    value: *mut u64,
+    function: &str,
+) -> c_int {
+    let told = guard_infallible(function, || {
+        let name = name.to_str().ok()?;
+        // A text to RocksDB, though it reads as a number.
+        let is_text = name.starts_with("rocksdb.num-files-at-level");
+        let value = (!is_text).then(|| db.db().property(family, name))??;
+        value.parse().ok()
+    });
+    match told {
+        Some(number) => {
+            // SAFETY: the caller's promise.
+            unsafe { set(value, 0, number) };
+            0
+        }
+        None => -1,
+    }
+}
+
+/// `rocksdb_property_int` of one kind of database.
+macro_rules! property_ints {
+    ($database:ty, $function:ident) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $function(
+            db: *mut Handle<$database>,
+            name: *const c_char,
+            value: *mut u64,
+        ) -> c_int {
+            const NAME: &str = stringify!($function);
+            // SAFETY: the C program's promise.
+            let db = unsafe { handle::get(db, NAME) };
+            // SAFETY: as above.
+            let name = unsafe { drumlin_ffi::bytes::text(name, NAME) };
+            // SAFETY: as above.
+            unsafe { property_int(db, db.family(None), name, value, NAME) }
+        }
+    };
+}
+
+property_ints!(Database, rocksdb_property_int);
+property_ints!(TransactionDatabase, rocksdb_transactiondb_property_int);
+property_ints!(
+    OptimisticDatabase,
+    rocksdb_optimistictransactiondb_property_int
+);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_property_int_cf(
+    db: *mut Handle<Database>,
+    family: *mut Handle<Family>,
+    name: *const c_char,
+    value: *mut u64,
+) -> c_int {
+    const NAME: &str = "rocksdb_property_int_cf";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    // SAFETY: as above.
+    let name = unsafe { drumlin_ffi::bytes::text(name, NAME) };
+    // SAFETY: as above.
+    unsafe { property_int(db, &family.0, name, value, NAME) }
+}
+
+/// Ranges and the places for their sizes, as C has them.
+struct Ranges {
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    sizes: *mut u64,
+}
+
+impl Ranges {
+    /// # Safety
+    /// The arrays have `count` entries.
+    unsafe fn answer(&self, db: &Database, family: &ColumnFamily, errptr: ErrPtr, function: &str) {
+        let count = usize::try_from(self.count).unwrap_or(0);
+        // SAFETY: the caller's promise.
+        let begins = unsafe { array(self.begins, self.begin_lens, count, function) };
+        // SAFETY: as above.
+        let ends = unsafe { array(self.ends, self.end_lens, count, function) };
+        let ranges: Vec<_> = begins.into_iter().zip(ends).collect();
+        let tell = || db.db().approximate_sizes(family, &ranges);
+        // SAFETY: as above.
+        let told = unsafe { guard(function, errptr, tell) };
+        for (at, size) in told.into_iter().flatten().enumerate() {
+            // SAFETY: as above.
+            unsafe { set(self.sizes, at, size) };
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_approximate_sizes(
+    db: *mut Handle<Database>,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_approximate_sizes";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    let ranges = Ranges {
+        count,
+        begins,
+        begin_lens,
+        ends,
+        end_lens,
+        sizes,
+    };
+    // SAFETY: as above.
+    unsafe { ranges.answer(db, db.family(None), errptr, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_approximate_sizes_cf(
+    db: *mut Handle<Database>,
+    family: *mut Handle<Family>,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_approximate_sizes_cf";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    let ranges = Ranges {
+        count,
+        begins,
+        begin_lens,
+        ends,
+        end_lens,
+        sizes,
+    };
+    // SAFETY: as above.
+    unsafe { ranges.answer(db, &family.0, errptr, NAME) };
+}
+
+/// Takes in the tables of a list.
+///
+/// # Safety
+/// `files` has `count` texts.
+unsafe fn ingest(
+    (db, family): (&Database, &ColumnFamily),
+    (files, count): (*const *const c_char, usize),
+    options: &Ingestexternalfileoptions,
+    errptr: ErrPtr,
+    function: &str,
+) {
+    let files: Vec<PathBuf> = (0..count)
+        .map(|at| {
+            // SAFETY: the caller's promise.
+            let place = unsafe { files.add(at) };
+            // SAFETY: as above.
+            let file = unsafe { *place };
+            // SAFETY: as above.
+            unsafe { path(file, function) }
+        })
+        .collect();
+    let take = || match options.ingest_behind() {
+        true => Err(Error::not_supported(
+            "ingest_behind=true: no level is kept empty; ingest on top",
+        )),
+        false => db.db().ingest(family, &files, options.move_files()),
+    };
+    // SAFETY: as above.
+    unsafe { guard(function, errptr, take) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_ingest_external_file(
+    db: *mut Handle<Database>,
+    files: *const *const c_char,
+    count: usize,
+    options: *const Handle<Ingestexternalfileoptions>,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_ingest_external_file";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    unsafe { ingest((db, db.family(None)), (files, count), options, errptr, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_ingest_external_file_cf(
+    db: *mut Handle<Database>,
+    family: *mut Handle<Family>,
+    files: *const *const c_char,
+    count: usize,
+    options: *const Handle<Ingestexternalfileoptions>,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_ingest_external_file_cf";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    unsafe { ingest((db, &family.0), (files, count), options, errptr, NAME) };
+}
+
+pub(crate) mod calls {
+    use std::ffi::CStr;
+
+    use drumlin::{Error, Result};
+    use drumlin_ffi::bytes::path_of;
+
+    use super::Checkpoint;
+    use crate::database::Database;
+    use crate::family::Family;
+    use crate::fields::{Compactoptions, Flushoptions};
+
+    pub(crate) fn flush_cf(
+        db: &Database,
+        _options: &Flushoptions,
+        family: Option<&Family>,
+    ) -> Result<()> {
+        db.db().flush_cf(db.family(family))
+    }
+
+    /// What was written is in the operating system's hands as soon as a write returns.
+    pub(crate) fn flush_wal(db: &Database, sync: bool) -> Result<()> {
+        match sync {
+            true => db.db().sync_wal().map(drop),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn property_value_cf(
+        db: &Database,
+        family: Option<&Family>,
+        name: &CStr,
+    ) -> Option<String> {
+        db.db().property(db.family(family), name.to_str().ok()?)
+    }
+
+    /// An error shows in the next write, for there is no place for one.
+    pub(crate) fn compact_range_cf(
+        db: &Database,
+        family: Option<&Family>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) {
+        let _ = db.db().compact_range(db.family(family), begin, end);
+    }
+
+    pub(crate) fn compact_range_cf_opt(
+        db: &Database,
+        family: Option<&Family>,
+        _options: Option<&mut Compactoptions>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) {
+        compact_range_cf(db, family, begin, end);
+    }
+
+    /// The background finds by itself what to compact.
+    pub(crate) fn suggest_compact_range_cf(
+        _db: &Database,
+        _family: Option<&Family>,
+        _begin: Option<&[u8]>,
+        _end: Option<&[u8]>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Not here: a checkpoint or a backup copies files that are in use.
+    pub(crate) fn disable_file_deletions(_db: &Database) -> Result<()> {
+        Err(Error::not_supported(
+            "rocksdb_disable_file_deletions: make a checkpoint or a backup to copy files",
+        ))
+    }
+
+    /// They were not disabled.
+    pub(crate) fn enable_file_deletions(_db: &Database, _force: bool) -> Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn get_latest_sequence_number(db: &Database) -> u64 {
+        db.db().latest_seqno()
+    }
+
+    pub(crate) fn checkpoint_object_create(db: &Database) -> Result<Checkpoint> {
+        Ok(Checkpoint(db.db().clone()))
+    }
+
+    /// WAL files are copied, so that nothing has to be flushed.
+    pub(crate) fn checkpoint_create(
+        checkpoint: &Checkpoint,
+        dir: &CStr,
+        _wal_bytes_for_flush: u64,
+    ) -> Result<()> {
+        let made = checkpoint.0.checkpoint(path_of(dir));
+        made.map_err(|error| match error.to_string().contains("must not exist") {
+            true => error.context("Directory exists"),
+            false => error,
+        })
+    }
+
+    /// Closing stops the background; until then it goes on.
+    pub(crate) fn cancel_all_background_work(db: &Database, wait: bool) {
+        if wait {
+            // There is no place for an error; the next write has it.
+            let _ = db.db().wait_for_background();
+        }
+    }
+
+    pub(crate) fn disable_manual_compaction(_db: &Database) {}
+
+    pub(crate) fn enable_manual_compaction(_db: &Database) {}
+}

@@ -1,0 +1,172 @@
+//! How a database is opened: which families it has and which were named, and the texts of RocksDB where they do not agree.
+
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
+use drumlin::{ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, FamilyOptions, Options, Result};
+use drumlin_ffi::bytes::path_of;
+
+use crate::options::OpenOptions;
+
+/// What is done with the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    ReadWrite,
+    ReadOnly { error_if_wal_file_exists: bool },
+}
+
+/// A family as a program names it, with its options.
+pub(crate) struct Named<'a> {
+    pub(crate) name: String,
+    pub(crate) options: &'a OpenOptions,
+}
+
+/// One opening.
+pub(crate) struct Opening<'a> {
+    options: &'a OpenOptions,
+    dir: PathBuf,
+    mode: Mode,
+}
+
+impl<'a> Opening<'a> {
+    pub(crate) fn new(options: &'a OpenOptions, name: &CStr, mode: Mode) -> Self {
+        Self {
+            options,
+            dir: path_of(name),
+            mode,
+        }
+    }
+
+    /// Opens with `families`, or with the default one only where none is named; gives their handles in the same order.
+    pub(crate) fn open(&self, families: &[Named<'_>]) -> Result<(Db, Vec<ColumnFamily>)> {
+        let options = self.options.to_engine(families.len().max(1))?;
+        let there = self.families_there(&options)?;
+        let mut named = Vec::with_capacity(families.len());
+        for family in families {
+            named.push((family.name.clone(), family.options.to_family()?));
+        }
+        let db = match self.mode {
+            Mode::ReadWrite => self.open_to_write(options, &named, there.as_deref())?,
+            Mode::ReadOnly {
+                error_if_wal_file_exists,
+            } => {
+                if error_if_wal_file_exists {
+                    refuse_wals(&options, &self.dir)?;
+                }
+                Db::open_read_only(&self.dir, options).map_err(|error| self.reworded(error))?
+            }
+        };
+        let found = named.iter().map(|(name, _)| {
+            let missing = || Error::invalid_argument(format!("Column family not found: {name}"));
+            db.column_family(name).ok_or_else(missing)
+        });
+        let found = found.collect::<Result<_>>()?;
+        self.options.opened(&db);
+        Ok((db, found))
+    }
+
+    fn open_to_write(
+        &self,
+        options: Options,
+        named: &[(String, FamilyOptions)],
+        there: Option<&[String]>,
+    ) -> Result<Db> {
+        let is_there = |name: &str| there.is_some_and(|there| there.iter().any(|one| one == name));
+        let is_new = |name: &str| name != DEFAULT_FAMILY && !is_there(name);
+        if let Some(there) = there {
+            let is_named = |name: &String| {
+                name == DEFAULT_FAMILY || named.iter().any(|(named, _)| named == name)
+            };
+            let left: Vec<_> = there.iter().filter(|name| !is_named(name)).collect();
+            if !left.is_empty() {
+                let names = left.iter().map(|name| name.as_str());
+                let names = names.collect::<Vec<_>>().join(", ");
+                self.refuse_if_locked(&options)?;
+                let message = format!("Column families not opened: {names}");
+                return Err(Error::invalid_argument(message));
+            }
+        }
+        if let Some((name, _)) = named.iter().find(|(name, _)| is_new(name))
+            && !self.options.fields.create_missing_column_families()
+        {
+            if there.is_some() {
+                self.refuse_if_locked(&options)?;
+            }
+            let message = format!("Column family not found: {name}");
+            return Err(Error::invalid_argument(message));
+        }
+        let mut present: Vec<_> = named
+            .iter()
+            .filter(|(name, _)| !is_new(name))
+            .map(|(name, options)| (name.as_str(), options.clone()))
+            .collect();
+        if !present.iter().any(|(name, _)| *name == DEFAULT_FAMILY) {
+            present.push((DEFAULT_FAMILY, options.family.clone()));
+        }
+        let db = Db::open_families(&self.dir, options, &present)
+            .map_err(|error| self.reworded(error))?;
+        for (name, options) in named.iter().filter(|(name, _)| is_new(name)) {
+            db.create_family(name, options.clone())?;
+        }
+        Ok(db)
+    }
+
+    /// The names of the families; `None` where there is no database.
+    fn families_there(&self, options: &Options) -> Result<Option<Vec<String>>> {
+        match Db::list_families(&self.dir, &options.env) {
+            Ok(_) if options.error_if_exists && self.mode == Mode::ReadWrite => {
+                let message = format!("{}: exists (error_if_exists is true)", self.dir.display());
+                Err(Error::invalid_argument(message))
+            }
+            Ok(names) => Ok(Some(names)),
+            Err(error) if error.kind() == ErrorKind::NotFound => match self.mode {
+                Mode::ReadWrite if options.create_if_missing => Ok(None),
+                Mode::ReadWrite => Err(Error::invalid_argument(format!(
+                    "{}/CURRENT: does not exist (create_if_missing is false)",
+                    self.dir.display()
+                ))),
+                Mode::ReadOnly { .. } => Err(error.with_kind(ErrorKind::Io)),
+            },
+            // Opening says it better.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// A directory that is locked is told so, whatever else is wrong with the call.
+    fn refuse_if_locked(&self, options: &Options) -> Result<()> {
+        let lock = options.env.files.lock(&self.dir.join("LOCK"));
+        lock.map(drop).map_err(|error| self.reworded(error))
+    }
+
+    /// The errors whose texts programs look for, in RocksDB's words.
+    fn reworded(&self, error: Error) -> Error {
+        if error.kind() != ErrorKind::Locked {
+            return error;
+        }
+        let lock = self.dir.join("LOCK");
+        let text = match error.to_string().contains("this one") {
+            true => format!(
+                "lock hold by current process: {}: No locks available",
+                lock.display()
+            ),
+            false => format!(
+                "While lock file: {}: Resource temporarily unavailable",
+                lock.display()
+            ),
+        };
+        error.context(text)
+    }
+}
+
+fn refuse_wals(options: &Options, dir: &Path) -> Result<()> {
+    let dir = options.wal_dir.as_deref().unwrap_or(dir);
+    let files = options.env.files.list(dir)?;
+    let is_wal = |file: &PathBuf| file.extension().is_some_and(|end| end == "log");
+    match files.into_iter().find(is_wal) {
+        None => Ok(()),
+        Some(wal) => {
+            let message = "the database was opened to be read, and a WAL file exists";
+            Err(Error::corruption(message).with_file(&wal))
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `rocksdb_options_t`: options of a database and of a family, as RocksDB has them, and what they are here.
+//!
+//! An option that was not set has RocksDB's default for the program that asks, and the engine's own where it only says how
+//! something is done. `abi/options.tsv` says of each whether it is done, done by a coarser knob, recorded only, or refused.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin::{
+    Budget, CompactionFilterFactory, CompactionStyle, Compression, Db, DirectoryFormat, Env, Error,
+    FamilyOptions, FifoOptions, KeyOrder, MergeOperator, Options, PrefixExtractor, RateLimit,
+    Result, TableFormat, Tuning, UniversalOptions,
+};
+use drumlin_base::sync::Mutex;
+use drumlin_table::{ChecksumKind, Codec};
+
+use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
+use crate::misc::RateLimiter;
+use crate::table_options::BlockOptions;
+
+/// Databases opened with options whose statistics were enabled.
+pub(crate) type Opened = Arc<Mutex<Vec<Db>>>;
+
+/// What the handle holds.
+#[derive(Clone, Default)]
+pub(crate) struct OpenOptions {
+    pub(crate) fields: Fields,
+    pub(crate) order: KeyOrder,
+    pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilterFactory>>,
+    pub(crate) filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
+    pub(crate) prefix_extractor: Option<Arc<dyn PrefixExtractor>>,
+    pub(crate) blocks: Option<BlockOptions>,
+    pub(crate) table_format: Option<TableFormat>,
+    pub(crate) universal: Option<UniversalCompactionOptions>,
+    pub(crate) fifo: Option<FifoCompactionOptions>,
+    pub(crate) compression_levels: Vec<i32>,
+    pub(crate) compression_level: Option<i32>,
+    pub(crate) dictionary_bytes: u32,
+    pub(crate) rate: Option<RateLimiter>,
+    pub(crate) wal_dir: Option<PathBuf>,
+    pub(crate) env: Option<Env>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) db_paths: Vec<PathBuf>,
+    pub(crate) statistics: Option<Opened>,
+    /// What was set that cannot be done, and what to do instead.
+    pub(crate) refused: Option<String>,
+}
+
+/// Keys from RocksDB's compression numbers.
+fn codec(number: i32) -> Result<Codec> {
+    Ok(match number {
+        0 => Codec::None,
+        1 => Codec::Snappy,
+        2 => Codec::Zlib,
+        3 => Codec::Bzip2,
+        4 => Codec::Lz4,
+        5 => Codec::Lz4Hc,
+        7 => Codec::Zstd,
+        other => {
+            let message =
+                format!("compression={other}: use none, Snappy, LZ4 or zstd (0, 1, 4, 7)");
+            return Err(Error::not_supported(message));
+        }
+    })
+}
+
+/// RocksDB's sizes of a write buffer.
+const WRITE_BUFFER_MIN: usize = 64 << 10;
+const MEMORY_MIN: usize = 16 << 20;
+/// Levels at most.
+const LEVELS: usize = 7;
+
+impl OpenOptions {
+    pub(crate) fn environment(&self) -> Env {
+        self.env.clone().unwrap_or_else(Env::system)
+    }
+
+    /// Notes what cannot be done, which opening reports.
+    pub(crate) fn refuse(&mut self, what: &str) {
+        self.refused.get_or_insert(what.to_owned());
+    }
+
+    /// Refuses what would change bytes on disk in a way that is not written here, or weaken a guarantee.
+    fn check(&self) -> Result<()> {
+        let refuse = |what: &str| Err(Error::not_supported(what));
+        if let Some(what) = &self.refused {
+            return refuse(what);
+        }
+        if self.fields.allow_ingest_behind() {
+            return refuse("allow_ingest_behind=true: no level is kept empty; ingest on top");
+        }
+        if self.fields.wal_recovery_mode() == 3 {
+            return refuse(
+                "wal_recovery_mode=3: damage is not skipped; use 2, which stops at it and keeps the rest",
+            );
+        }
+        if self.db_paths.len() > 1 {
+            return refuse("db_paths with several paths: all tables are in one directory");
+        }
+        let blocks = self.blocks.as_ref();
+        if let Some(version @ 0..2) = blocks.and_then(|blocks| blocks.fields.format_version) {
+            let what = format!("format_version={version}: 2 and later are written");
+            return Err(Error::not_supported(what));
+        }
+        Ok(())
+    }
+
+    /// Options of the database, for `families` of them.
+    pub(crate) fn to_engine(&self, families: usize) -> Result<Options> {
+        self.check()?;
+        let family = self.to_family()?;
+        Ok(Options {
+            create_if_missing: self.fields.create_if_missing(),
+            error_if_exists: self.fields.error_if_exists(),
+            memory_budget: self.memory_budget(families),
+            compression: self.compression()?,
+            sync: false,
+            background_threads: self.threads_wanted(),
+            compaction_style: self.style(),
+            wal_dir: self.wal_dir.clone(),
+            max_open_files: usize::try_from(self.fields.max_open_files()).ok(),
+            format: DirectoryFormat::Auto,
+            point_in_time_recovery: matches!(self.fields.wal_recovery_mode, Some(0 | 2)),
+            tuning: self.tuning(),
+            family,
+            env: self.environment(),
+            ..Options::default()
+        })
+    }
+
+    /// Options of a family.
+    pub(crate) fn to_family(&self) -> Result<FamilyOptions> {
+        self.check()?;
+        let filter = self.filter_factory.clone();
+        Ok(FamilyOptions {
+            order: self.order.clone(),
+            merge_operator: self.merge_operator.clone(),
+            compaction_filter: self.compaction_filter.clone().or(filter),
+            prefix_extractor: self.prefix_extractor.clone(),
+            compression: Some(self.compression()?),
+            compaction_style: Some(self.style()),
+            levels_max: self.fields.num_levels.map(levels),
+            table_format: self.table_format,
+            tuning: Some(self.tuning()),
+        })
+    }
+
+    /// The cache, the write buffers and a quarter of both; the engine's own where none was set.
+    fn memory_budget(&self, families: usize) -> Option<usize> {
+        let fields = &self.fields;
+        let cache = self
+            .blocks
+            .as_ref()
+            .and_then(|blocks| blocks.cache.as_ref());
+        let is_set = cache.is_some()
+            || fields.write_buffer_size.is_some()
+            || fields.db_write_buffer_size.is_some();
+        if !is_set {
+            return None;
+        }
+        let bytes = cache.map_or(8 << 20, |cache| cache.bytes());
+        let bytes = bytes.saturating_add(self.buffer_bytes(families));
+        Some(bytes.saturating_add(bytes / 4).max(MEMORY_MIN))
+    }
+
+    fn buffer_bytes(&self, families: usize) -> usize {
+        match self.fields.db_write_buffer_size() {
+            0 => {
+                let count = usize::try_from(self.fields.max_write_buffer_number()).unwrap_or(2);
+                let each = self.fields.write_buffer_size().max(WRITE_BUFFER_MIN);
+                each.saturating_mul(count).saturating_mul(families)
+            }
+            bytes => bytes,
+        }
+    }
+
+    fn threads_wanted(&self) -> Option<usize> {
+        let positive = |count: i32| usize::try_from(count).ok().filter(|count| *count > 0);
+        let jobs = self.fields.max_background_jobs.and_then(positive);
+        let flushes = self.fields.max_background_flushes.and_then(positive);
+        let compactions = self.fields.max_background_compactions.and_then(positive);
+        let apart = (flushes.is_some() || compactions.is_some())
+            .then(|| flushes.unwrap_or(1) + compactions.unwrap_or(1));
+        jobs.or(apart).or(self.threads).map(|count| count.min(1024))
+    }
+
+    fn compression(&self) -> Result<Compression> {
+        let number = self.compression_levels.last().copied();
+        let number = number.unwrap_or_else(|| self.fields.compression());
+        Ok(Compression {
+            level: self.compression_level,
+            dictionary_bytes: self.dictionary_bytes,
+            ..Compression::new(codec(number)?)
+        })
+    }
+
+    fn style(&self) -> CompactionStyle {
+        if self.fields.disable_auto_compactions() {
+            return CompactionStyle::Manual;
+        }
+        match self.fields.compaction_style() {
+            1 => CompactionStyle::Universal(self.universal()),
+            2 => CompactionStyle::Fifo(FifoOptions {
+                table_bytes_max: self
+                    .fifo
+                    .clone()
+                    .unwrap_or_default()
+                    .max_table_files_size()
+                    .max(1),
+                ..FifoOptions::default()
+            }),
+            _ => CompactionStyle::Leveled,
+        }
+    }
+
+    fn universal(&self) -> UniversalOptions {
+        let set = self.universal.clone().unwrap_or_default();
+        let own = UniversalOptions::default();
+        let count = |set: Option<i32>, own: usize| {
+            set.and_then(|set| usize::try_from(set).ok()).unwrap_or(own)
+        };
+        let percent =
+            |set: Option<i32>, own: u32| set.and_then(|set| u32::try_from(set).ok()).unwrap_or(own);
+        let least = count(set.min_merge_width, own.merge_width_min).max(2);
+        let trigger = self.fields.level0_file_num_compaction_trigger;
+        UniversalOptions {
+            runs_trigger: count(trigger, own.runs_trigger).max(2),
+            size_ratio_percent: percent(set.size_ratio, own.size_ratio_percent),
+            merge_width_min: least,
+            merge_width_max: count(set.max_merge_width, own.merge_width_max).max(least),
+            space_percent_max: percent(set.max_size_amplification_percent, own.space_percent_max),
+            levels_max: self.fields.num_levels.map_or(LEVELS, levels),
+        }
+    }
+
+    fn tuning(&self) -> Tuning {
+        let fields = &self.fields;
+        let own = Tuning::default();
+        let positive = |set: Option<i32>, own: usize| {
+            let set = set.and_then(|set| usize::try_from(set).ok());
+            set.map_or(own, |set| set.max(1))
+        };
+        let slowdown = positive(fields.level0_slowdown_writes_trigger, own.l0_slowdown);
+        let multiplier = fields
+            .max_bytes_for_level_multiplier
+            .map(|times| times as u64);
+        let blocks = self.blocks.clone().unwrap_or_default();
+        let block_fields = &blocks.fields;
+        Tuning {
+            write_buffer_bytes: fields
+                .write_buffer_size
+                .map(|bytes| bytes.max(WRITE_BUFFER_MIN)),
+            memtables_max: positive(fields.max_write_buffer_number, own.memtables_max).max(2),
+            target_file_bytes: fields
+                .target_file_size_base
+                .unwrap_or(own.target_file_bytes)
+                .max(1 << 10),
+            level_base_bytes: fields.max_bytes_for_level_base,
+            level_multiplier: multiplier.unwrap_or(own.level_multiplier).clamp(2, 1 << 16),
+            blob_from_bytes: Some(match fields.enable_blob_files() {
+                true => usize::try_from(fields.min_blob_size())
+                    .unwrap_or(usize::MAX)
+                    .max(1),
+                false => usize::MAX,
+            }),
+            l0_trigger: positive(fields.level0_file_num_compaction_trigger, own.l0_trigger),
+            l0_slowdown: slowdown,
+            block_bytes: block_fields
+                .block_size
+                .unwrap_or(own.block_bytes)
+                .clamp(64, 16 << 20),
+            restart_interval: positive(block_fields.block_restart_interval, own.restart_interval)
+                .min(1 << 16),
+            filter_bits: blocks.filter.map_or(own.filter_bits, |filter| filter.bits),
+            whole_key_filter: block_fields.whole_key_filtering(),
+            checksum: match block_fields.checksum {
+                Some(4) => ChecksumKind::Xxh3,
+                _ => ChecksumKind::Crc32c,
+            },
+            wal_bytes_max: fields.max_total_wal_size.filter(|bytes| *bytes > 0),
+            background_rate: self.rate.map_or(RateLimit::Unlimited, |rate| {
+                RateLimit::Fixed(rate.bytes_a_second)
+            }),
+            background_direct_io: fields.use_direct_io_for_flush_and_compaction,
+            ..own
+        }
+    }
+
+    /// What is noted when a database was opened with these options.
+    pub(crate) fn opened(&self, db: &Db) {
+        if let Some(opened) = &self.statistics {
+            opened.lock().push(db.clone());
+        }
+        let cache = self
+            .blocks
+            .as_ref()
+            .and_then(|blocks| blocks.cache.as_ref());
+        if let Some(cache) = cache {
+            let budget: Budget = db.budget();
+            let others = budget.limit_bytes().saturating_sub(cache.bytes());
+            cache.serves(budget, others);
+        }
+    }
+}
+
+fn levels(set: i32) -> usize {
+    usize::try_from(set).unwrap_or(LEVELS).clamp(2, LEVELS)
+}
+
+#[path = "options_calls.rs"]
+pub(crate) mod calls;
