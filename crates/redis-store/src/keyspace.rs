@@ -42,6 +42,22 @@ pub struct Expired {
     pub fields: Vec<(u16, Vec<u8>, Vec<Vec<u8>>)>,
 }
 
+/// How many keys were looked up and found, and how many were not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookUps {
+    /// Those that had a record which has not expired.
+    pub found: u64,
+    /// The others.
+    pub missed: u64,
+}
+
+impl std::ops::AddAssign for LookUps {
+    fn add_assign(&mut self, other: Self) {
+        self.found += other.found;
+        self.missed += other.missed;
+    }
+}
+
 /// See the module. Reads see the view with the overlay's changes over it.
 pub struct Keyspace<'a> {
     store: &'a Store,
@@ -61,6 +77,7 @@ pub struct Keyspace<'a> {
     tells_events: bool,
     /// What was found expired, where somebody has to be told.
     expired: Option<RefCell<Expired>>,
+    looked_up: Cell<LookUps>,
 }
 
 impl fmt::Debug for Keyspace<'_> {
@@ -93,6 +110,7 @@ impl<'a> Keyspace<'a> {
             tells_new: false,
             tells_events: true,
             expired: None,
+            looked_up: Cell::default(),
         }
     }
 
@@ -209,6 +227,22 @@ impl<'a> Keyspace<'a> {
     /// # Errors
     /// `Cold`; the engine's.
     pub fn lookup(&self, key: &[u8]) -> Outcome<Option<Record>> {
+        let found = self.lookup_uncounted(key)?;
+        let mut looked_up = self.looked_up.get();
+        match found {
+            Some(_) => looked_up.found += 1,
+            None => looked_up.missed += 1,
+        }
+        self.looked_up.set(looked_up);
+        Ok(found)
+    }
+
+    /// The keys that were looked up.
+    pub fn looked_up(&self) -> LookUps {
+        self.looked_up.get()
+    }
+
+    fn lookup_uncounted(&self, key: &[u8]) -> Outcome<Option<Record>> {
         let record = self.with_stored_key(key, |stored| self.lookup_expired_too(stored))?;
         let Some(expired) = &self.expired else {
             return Ok(record.filter(|record| !self.is_expired(record)));

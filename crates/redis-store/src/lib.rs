@@ -51,7 +51,7 @@ pub use expire::ExpireStep;
 pub use failure::{Failure, Outcome};
 pub use families::StoreOptions;
 pub use keys::{hash_tag, slot_of};
-pub use keyspace::{Expired, Keyspace, Old, sub_rest};
+pub use keyspace::{Expired, Keyspace, LookUps, Old, sub_rest};
 pub use overlay::{Mark, Overlay};
 pub use record::{Collection, FieldTimes, Kind, NewRecord, Record};
 pub use scan::ScanPage;

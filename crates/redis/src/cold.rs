@@ -6,7 +6,7 @@
 //! reply.
 
 use drumlin_fs::Clock;
-use drumlin_redis_store::{Failure, Keyspace, ReadFrom, Store};
+use drumlin_redis_store::{Failure, Keyspace, LookUps, ReadFrom, Store};
 use drumlin_resp::{Protocol, ReplyWriter};
 
 use crate::facts::Flags;
@@ -34,6 +34,7 @@ pub(crate) struct ColdJob {
 pub(crate) struct Answer {
     pub(crate) reply: Vec<u8>,
     pub(crate) kept: Kept,
+    pub(crate) looked_up: LookUps,
     pub(crate) micros: u64,
     /// The error that the reply is.
     pub(crate) error: Option<String>,
@@ -92,6 +93,7 @@ impl ColdStage<'_> {
                 from: ReadFrom::Disk,
                 limits: job.limits,
                 may_wait: false,
+                counts: kept.facts.counts_lookups(),
                 may_write: false,
                 woken_by: None,
                 server: None,
@@ -111,9 +113,11 @@ impl ColdStage<'_> {
         let took = self.clock.monotonic().saturating_sub(began);
         let mut kept = job.kept.into_iter().filter(only_reads);
         let kept = kept.next().filter(|_| !job.is_part);
+        let looked_up = std::mem::take(&mut round.looked_up);
         let answer = kept.map(|kept| Answer {
             reply: reply.take(),
             kept,
+            looked_up,
             micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             error,
         });
@@ -189,6 +193,11 @@ mod tests {
             job(&table, 5, &["incrby l 1"]),
             job(&table, 6, &["exists a"]),
         ]);
+        let looked_up = |answer: &Answer| (answer.looked_up.found, answer.looked_up.missed);
+        let counts = done
+            .iter()
+            .filter_map(|(_, answer)| answer.as_ref().map(looked_up));
+        assert_eq!(counts.collect::<Vec<_>>(), [(0, 1); 3]);
         let replies = done.into_iter().map(|(client, answer)| {
             let reply = answer.map(|answer| String::from_utf8(answer.reply).expect("a text"));
             (client, reply)

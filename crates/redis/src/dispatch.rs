@@ -219,6 +219,7 @@ impl Dispatcher<'_> {
             from: self.terms.from,
             limits: self.server.limits,
             may_wait,
+            counts: command.facts.counts_lookups(),
             may_write: self.terms.may_write,
             woken_by: None,
             server: Some(self.server),
@@ -403,6 +404,7 @@ impl Dispatcher<'_> {
             view,
             overlay,
             now_ms,
+            ..
         } = &mut *self.round;
         for (watched, had_expired) in &session.watched {
             let keys = Keyspace::new(store, view, overlay, watched.db, *now_ms, self.terms.from);

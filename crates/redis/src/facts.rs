@@ -132,6 +132,14 @@ impl Facts {
         catalog::resolve(self.entry(), args)
     }
 
+    /// Whether the keys that it looks up count as hits and misses of INFO: those of commands that read.
+    pub(crate) fn counts_lookups(&self) -> bool {
+        match self.flags.has(Flags::READONLY) {
+            true => self.name != "memory",
+            false => matches!(self.name, "getset" | "getdel" | "getex"),
+        }
+    }
+
     /// Whether it can have so many arguments, the name counted.
     pub(crate) fn takes(&self, args: usize) -> bool {
         let args = i32::try_from(args).unwrap_or(i32::MAX);

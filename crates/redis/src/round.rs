@@ -1,7 +1,7 @@
 //! One round of commands: they see one moment of the store and each other's changes, and are written together.
 
 use drumlin::View;
-use drumlin_redis_store::{Failure, Keyspace, Outcome, Overlay, ReadFrom, Store};
+use drumlin_redis_store::{Failure, Keyspace, LookUps, Outcome, Overlay, ReadFrom, Store};
 use drumlin_resp::{Args, ReplyWriter};
 
 use crate::call::Call;
@@ -17,6 +17,8 @@ pub(crate) struct Round {
     pub(crate) view: View,
     pub(crate) overlay: Overlay,
     pub(crate) now_ms: u64,
+    /// Look-ups that count, of commands that ran without the server.
+    pub(crate) looked_up: LookUps,
 }
 
 impl Round {
@@ -26,6 +28,7 @@ impl Round {
             view: store.view(),
             overlay: Overlay::new(),
             now_ms: store.now_ms(clock_ms),
+            looked_up: LookUps::default(),
         }
     }
 
@@ -37,6 +40,7 @@ impl Round {
             view: state.store.view(),
             overlay,
             now_ms: state.store.now_ms(state.now_micros / 1_000),
+            looked_up: LookUps::default(),
         }
     }
 }
@@ -65,6 +69,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) from: ReadFrom,
     pub(crate) limits: Limits,
     pub(crate) may_wait: bool,
+    /// Whether the keys that it looks up are counted as found or missed.
+    pub(crate) counts: bool,
     /// Whether the engine takes changes now: keys that are found expired are deleted.
     pub(crate) may_write: bool,
     /// The key for which a command that waited is run again.
@@ -118,6 +124,12 @@ pub(crate) fn run(
     if outcome.is_err() {
         reply.buffer_mut().truncate(written);
         keys.overlay().undo(mark);
+    }
+    if stage.counts && !matches!(outcome, Err(Failure::Cold)) {
+        match &mut stage.server {
+            Some(server) => server.counters.looked_up += keys.looked_up(),
+            None => round.looked_up += keys.looked_up(),
+        }
     }
     if let (Some(server), false) = (stage.server, matches!(outcome, Err(Failure::Cold))) {
         let has_changed = keys.overlay().has_changed_since(mark);

@@ -10,7 +10,7 @@ use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
 use drumlin_fs::net::Network;
 use drumlin_redis_store::types::stream::NodeLimits;
-use drumlin_redis_store::{DATABASES, Overlay, Store};
+use drumlin_redis_store::{DATABASES, LookUps, Overlay, Store};
 use rustls::ServerConfig;
 
 use crate::acl::Users;
@@ -182,8 +182,7 @@ pub(crate) struct Counters {
     pub(crate) evicted_clients: u64,
     pub(crate) commands: u64,
     pub(crate) expired: u64,
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
+    pub(crate) looked_up: LookUps,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) reads: u64,

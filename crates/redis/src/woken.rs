@@ -40,6 +40,7 @@ pub(crate) fn run_again(
         from: ReadFrom::Disk,
         limits: state.limits,
         may_wait: true,
+        counts: facts.counts_lookups(),
         may_write: true,
         woken_by: Some(key),
         server: Some(state),

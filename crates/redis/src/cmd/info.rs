@@ -294,8 +294,8 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.zeros("expired_time_cap_reached_count expire_cycle_cpu_milliseconds evicted_keys");
     lines.put("evicted_clients", counters.evicted_clients);
     lines.zeros("total_eviction_exceeded_time current_eviction_exceeded_time");
-    lines.put("keyspace_hits", counters.hits);
-    lines.put("keyspace_misses", counters.misses);
+    lines.put("keyspace_hits", counters.looked_up.found);
+    lines.put("keyspace_misses", counters.looked_up.missed);
     lines.put("pubsub_channels", state.pubsub.channels().count());
     lines.put("pubsub_patterns", state.pubsub.pattern_count());
     lines.put(

@@ -235,12 +235,6 @@ fn reply_string(call: &mut Call<'_, '_>, found: Option<&Record>) {
         Some(record) => call.reply.bulk(record.payload()),
         None => call.reply.null(),
     }
-    if let Some(server) = &mut call.server {
-        match found {
-            Some(_) => server.counters.hits += 1,
-            None => server.counters.misses += 1,
-        }
-    }
 }
 
 fn get(call: &mut Call<'_, '_>) -> Outcome<()> {

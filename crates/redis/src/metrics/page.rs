@@ -181,12 +181,12 @@ fn counters(state: &ServerState, text: &mut Text) {
         ),
         (
             "keyspace_hits",
-            counters.hits,
+            counters.looked_up.found,
             "Keys that were looked up and found.",
         ),
         (
             "keyspace_misses",
-            counters.misses,
+            counters.looked_up.missed,
             "Keys that were looked up in vain.",
         ),
         (

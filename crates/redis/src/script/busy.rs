@@ -234,6 +234,7 @@ fn allowed(
         from: script.terms.from,
         limits: script.server.limits,
         may_wait: false,
+        counts: false,
         may_write: false,
         woken_by: None,
         server: Some(script.server),

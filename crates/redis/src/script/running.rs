@@ -172,6 +172,7 @@ impl Running<'_> {
             from: self.terms.from,
             limits: self.server.limits,
             may_wait: false,
+            counts: command.facts.counts_lookups(),
             may_write: self.terms.may_write,
             woken_by: None,
             server: Some(self.server),

@@ -26,7 +26,14 @@ fn say(both: &mut Both, lines: &[&str]) {
 
 /// The values of `fields` of INFO, which are the same.
 fn same_info(both: &mut Both, fields: &[&str]) {
-    let [ours, theirs] = both.ask("info").map(|text| {
+    let [ours, theirs] = info(both, fields);
+    assert_eq!(ours, theirs);
+    assert_eq!(ours.len(), fields.len(), "{fields:?}");
+}
+
+/// The lines of both INFOs that tell of `fields`.
+fn info(both: &mut Both, fields: &[&str]) -> [Vec<String>; 2] {
+    both.ask("info").map(|text| {
         let text = text.unwrap_or(Value::Null);
         let text = String::from_utf8_lossy(text.as_bytes().unwrap_or_default()).into_owned();
         let has = |line: &&str| {
@@ -37,9 +44,7 @@ fn same_info(both: &mut Both, fields: &[&str]) {
             .filter(has)
             .map(str::to_owned)
             .collect::<Vec<_>>()
-    });
-    assert_eq!(ours, theirs);
-    assert_eq!(ours.len(), fields.len(), "{fields:?}");
+    })
 }
 
 /// A key whose time is over is deleted when a command comes to it, which is told and counted; until then it counts.
@@ -104,6 +109,101 @@ fn what_a_command_finds_expired_is_deleted() {
             break;
         }
     }
+}
+
+/// Keys that commands look up to read them count as hits and misses: Redis says the same of each command.
+#[test]
+fn keys_that_are_looked_up_are_hits_or_misses() {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let mut both = Both::connect(&pair);
+    say(
+        &mut both,
+        &[
+            "mset|s|5|t|text",
+            "rpush|l|a|b",
+            "sadd|u|a|b",
+            "zadd|z|1|a",
+            "hset|h|f|v",
+            "xadd|x|1-1|f|v",
+            "pfadd|p|a",
+        ],
+    );
+    let reads = [
+        "get|s",
+        "get|none",
+        "get|l",
+        "mget|s|none|l|s",
+        "strlen|s",
+        "strlen|none",
+        "getrange|t|0|1",
+        "getset|s|6",
+        "getset|new|1",
+        "getdel|new",
+        "getdel|new",
+        "getex|s",
+        "getex|none",
+        "getbit|t|3",
+        "bitcount|t",
+        "exists|s|s|none",
+        "type|s",
+        "type|none",
+        "ttl|s",
+        "pttl|none",
+        "expiretime|s",
+        "touch|s|none",
+        "dump|none",
+        "object|encoding|s",
+        "object|refcount|s",
+        "llen|l",
+        "llen|none",
+        "lrange|l|0|-1",
+        "lindex|l|0",
+        "lpos|l|a",
+        "scard|u",
+        "sismember|u|a",
+        "smismember|u|a|b",
+        "sinter|u|none",
+        "zcard|z",
+        "zscore|z|a",
+        "zrange|z|0|-1",
+        "zrank|z|a",
+        "zcount|z|0|5",
+        "zmscore|z|a|b",
+        "hget|h|f",
+        "hget|none|f",
+        "hgetall|h",
+        "hmget|h|f|g",
+        "hlen|h",
+        "hexists|h|f",
+        "hkeys|h",
+        "hstrlen|h|f",
+        "xlen|x",
+        "xrange|x|-|+",
+        "pfcount|p",
+        "pfcount|none",
+        "incr|s",
+        "append|t|x",
+        "setnx|s|1",
+        "expire|none|5",
+        "rename|t|t2",
+        "lpop|l",
+        "eval|return redis.call('get', 's')|0",
+        "multi;get|s;get|none;exec",
+    ];
+    let mut others = Vec::new();
+    for read in reads {
+        let commands: Vec<&str> = read.split(';').collect();
+        say(&mut both, &["config|resetstat"]);
+        say(&mut both, &commands);
+        let [ours, theirs] = info(&mut both, &["keyspace_hits", "keyspace_misses"]);
+        assert_eq!(ours.len(), 2);
+        if ours != theirs {
+            others.push((read, ours, theirs));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 /// Has clients wait for `k` or `other`, one after the other.
