@@ -37,6 +37,14 @@ struct Shell<'a> {
     tables: &'a Tables,
 }
 
+/// Objects of which functions may return none.
+const MAY_BE_NONE: [&str; 4] = [
+    "rocksdb_pinnableslice_t*",
+    "rocksdb_level_metadata_t*",
+    "rocksdb_sst_file_metadata_t*",
+    "const rocksdb_snapshot_t*",
+];
+
 const PROMISE: &str = "    // SAFETY: the C program's promise.\n";
 
 impl Shell<'_> {
@@ -324,10 +332,10 @@ impl Shell<'_> {
                 text,
                 "{note}    {value}{flat}.map_or(std::ptr::null_mut(), |text: String| bytes::to_c_text(&text))"
             ),
-            ("rocksdb_pinnableslice_t*", _) => {
+            (kind, _) if MAY_BE_NONE.contains(&kind) => {
                 writeln!(
                     text,
-                    "{note}    {value}{flat}.map_or(std::ptr::null_mut(), handle::create)"
+                    "{note}    {value}{flat}.map_or(std::ptr::null_mut(), |made| handle::create(made))"
                 )
             }
             (kind, _) if object_of(kind).is_some() && has_errptr => {

@@ -1,19 +1,224 @@
-//! `rocksdb_backup_engine_t`, which no function makes yet.
+//! `rocksdb_backup_engine_t`, its options, and what it tells about backups.
+
+use std::path::PathBuf;
+
+use drumlin::{BackupInfo, Backups, Env, ErrorKind, RateLimit, Result, TransferOptions};
 
 pub(crate) use crate::fields::BackupEngineOptions as BackupFields;
 
 /// `rocksdb_backup_engine_t`.
 #[derive(Debug)]
-pub(crate) struct BackupEngine;
-
-/// `rocksdb_backup_engine_info_t`.
-#[derive(Debug)]
-pub(crate) struct BackupInfos;
-
-/// `rocksdb_backup_engine_options_t`.
-#[derive(Debug)]
-pub(crate) struct BackupEngineOptions {
-    pub(crate) fields: BackupFields,
+pub(crate) struct BackupEngine {
+    backups: Backups,
+    fields: BackupFields,
 }
 
-pub(crate) mod calls {}
+/// `rocksdb_backup_engine_options_t`.
+pub(crate) struct BackupEngineOptions {
+    pub(crate) fields: BackupFields,
+    dir: PathBuf,
+    env: Option<Env>,
+}
+
+/// `rocksdb_backup_engine_info_t`: the whole backups, oldest first.
+#[derive(Debug)]
+pub(crate) struct BackupInfos(Vec<BackupInfo>);
+
+impl BackupEngine {
+    fn open(dir: PathBuf, env: Env, fields: BackupFields) -> Result<Self> {
+        env.files.create_dir_all(&dir)?;
+        let backups = Backups::new(dir, env);
+        // What is wrong with the directory shows now; an empty one is none of backups yet.
+        match backups.list() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) if fields.destroy_old_data() => {
+                backups.purge(0)?;
+            }
+            Ok(_) => {}
+        }
+        Ok(Self { backups, fields })
+    }
+}
+
+fn transfer(bytes_a_second: u64) -> TransferOptions {
+    TransferOptions {
+        rate: match bytes_a_second {
+            0 => RateLimit::Unlimited,
+            bytes => RateLimit::Fixed(bytes),
+        },
+        ..TransferOptions::default()
+    }
+}
+
+impl BackupInfos {
+    fn at(&self, index: i32) -> Option<&BackupInfo> {
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| self.0.get(index))
+    }
+}
+
+pub(crate) mod calls {
+    use std::ffi::CStr;
+
+    use drumlin::{BackupOptions, CheckDepth, Error, ErrorKind, RestoreOptions as Restore, Result};
+    use drumlin_ffi::bytes::path_of;
+
+    use super::{BackupEngine, BackupEngineOptions, BackupFields, BackupInfos, transfer};
+    use crate::database::Database;
+    use crate::env::Environment;
+    use crate::fields::RestoreOptions;
+    use crate::options::OpenOptions;
+
+    pub(crate) fn backup_engine_options_create(dir: &CStr) -> BackupEngineOptions {
+        BackupEngineOptions {
+            fields: BackupFields::default(),
+            dir: path_of(dir),
+            env: None,
+        }
+    }
+
+    pub(crate) fn backup_engine_options_set_backup_dir(
+        options: &mut BackupEngineOptions,
+        dir: &CStr,
+    ) {
+        options.dir = path_of(dir);
+    }
+
+    pub(crate) fn backup_engine_options_set_env(
+        options: &mut BackupEngineOptions,
+        env: Option<&Environment>,
+    ) {
+        options.env = env.map(|env| env.env.clone());
+    }
+
+    pub(crate) fn backup_engine_open(options: &OpenOptions, dir: &CStr) -> Result<BackupEngine> {
+        BackupEngine::open(path_of(dir), options.environment(), BackupFields::default())
+    }
+
+    pub(crate) fn backup_engine_open_opts(
+        options: &BackupEngineOptions,
+        env: Option<&Environment>,
+    ) -> Result<BackupEngine> {
+        let env = env.map(|env| env.env.clone()).or(options.env.clone());
+        let env = env.unwrap_or_else(drumlin::Env::system);
+        BackupEngine::open(options.dir.clone(), env, options.fields.clone())
+    }
+
+    pub(crate) fn backup_engine_create_new_backup(
+        engine: &BackupEngine,
+        db: &Database,
+    ) -> Result<()> {
+        let options = BackupOptions {
+            transfer: transfer(engine.fields.backup_rate_limit()),
+            ..BackupOptions::default()
+        };
+        engine.backups.create(db.db(), &options).map(drop)
+    }
+
+    pub(crate) fn backup_engine_create_new_backup_flush(
+        engine: &BackupEngine,
+        db: &Database,
+        flush: bool,
+    ) -> Result<()> {
+        if flush {
+            db.db().flush()?;
+        }
+        backup_engine_create_new_backup(engine, db)
+    }
+
+    pub(crate) fn backup_engine_purge_old_backups(engine: &BackupEngine, keep: u32) -> Result<()> {
+        engine.backups.purge(keep as usize).map(drop)
+    }
+
+    /// As RocksDB does it: every file is there, in its size.
+    pub(crate) fn backup_engine_verify_backup(engine: &BackupEngine, id: u32) -> Result<()> {
+        let options = transfer(engine.fields.restore_rate_limit());
+        let checked = engine.backups.verify(Some(id), CheckDepth::Sizes, &options);
+        match checked.map_err(missing)?.damaged.into_iter().next() {
+            Some((file, error)) => Err(error.with_kind(ErrorKind::Corruption).with_file(&file)),
+            None => Ok(()),
+        }
+    }
+
+    /// A backup that is not there, in RocksDB's words.
+    fn missing(error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::NotFound => {
+                let message = format!("Backup not found: {error}");
+                Error::new(ErrorKind::NotFound, message)
+            }
+            _ => error,
+        }
+    }
+
+    fn restore(
+        engine: &BackupEngine,
+        id: Option<u32>,
+        (dir, wal_dir): (&CStr, &CStr),
+        options: Option<&RestoreOptions>,
+    ) -> Result<()> {
+        if options.is_some_and(|options| options.keep_log_files() != 0) {
+            let message = "keep_log_files=1: a restored database has the backup's WAL only";
+            return Err(Error::not_supported(message));
+        }
+        let options = Restore {
+            wal_dir: (wal_dir != dir && !wal_dir.is_empty()).then(|| path_of(wal_dir)),
+            replace: true,
+            transfer: transfer(engine.fields.restore_rate_limit()),
+        };
+        let restored = engine.backups.restore(id, path_of(dir), &options);
+        restored.map(drop).map_err(missing)
+    }
+
+    pub(crate) fn backup_engine_restore_db_from_latest_backup(
+        engine: &BackupEngine,
+        dir: &CStr,
+        wal_dir: &CStr,
+        options: Option<&RestoreOptions>,
+    ) -> Result<()> {
+        restore(engine, None, (dir, wal_dir), options)
+    }
+
+    pub(crate) fn backup_engine_restore_db_from_backup(
+        engine: &BackupEngine,
+        dir: &CStr,
+        wal_dir: &CStr,
+        options: Option<&RestoreOptions>,
+        id: u32,
+    ) -> Result<()> {
+        restore(engine, Some(id), (dir, wal_dir), options)
+    }
+
+    /// None where the directory cannot be read: there is no place for an error.
+    pub(crate) fn backup_engine_get_backup_info(engine: &BackupEngine) -> BackupInfos {
+        let listed = engine.backups.list().unwrap_or_default();
+        let whole = listed.into_iter().filter(|info| info.damage.is_none());
+        let mut whole: Vec<_> = whole.collect();
+        whole.sort_by_key(|info| info.id);
+        BackupInfos(whole)
+    }
+
+    pub(crate) fn backup_engine_info_count(infos: &BackupInfos) -> i32 {
+        i32::try_from(infos.0.len()).unwrap_or(i32::MAX)
+    }
+
+    pub(crate) fn backup_engine_info_timestamp(infos: &BackupInfos, index: i32) -> i64 {
+        let seconds = infos.at(index).map_or(0, |info| info.unix_seconds);
+        i64::try_from(seconds).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn backup_engine_info_backup_id(infos: &BackupInfos, index: i32) -> u32 {
+        infos.at(index).map_or(0, |info| info.id)
+    }
+
+    pub(crate) fn backup_engine_info_size(infos: &BackupInfos, index: i32) -> u64 {
+        infos.at(index).map_or(0, |info| info.bytes)
+    }
+
+    pub(crate) fn backup_engine_info_number_files(infos: &BackupInfos, index: i32) -> u32 {
+        let files = infos.at(index).map_or(0, |info| info.files);
+        u32::try_from(files).unwrap_or(u32::MAX)
+    }
+}

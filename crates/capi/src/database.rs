@@ -32,6 +32,23 @@ impl Database {
         }
     }
 
+    pub(crate) fn with_locks(db: Db, locks: Arc<TransactionDb>) -> Self {
+        Self {
+            db,
+            locks: Some(locks),
+            is_owner: true,
+        }
+    }
+
+    /// Another handle of the same database, which does not close it.
+    pub(crate) fn base(&self) -> Self {
+        Self {
+            db: self.db.clone(),
+            locks: self.locks.clone(),
+            is_owner: false,
+        }
+    }
+
     pub(crate) fn db(&self) -> &Db {
         &self.db
     }

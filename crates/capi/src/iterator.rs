@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use drumlin::{DbIterator, Error, Result};
+use drumlin::{ColumnFamily, Db, DbIterator, Error, ReadOptions, WriteBatch};
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
@@ -14,8 +14,7 @@ use crate::small_options::Reads;
 /// What the handle holds. It stays readable when the database is closed.
 pub(crate) enum Walk {
     /// What is stored.
-    Stored(DbIterator),
-    #[expect(dead_code, reason = "no function makes one yet")]
+    Stored(DbIterator, Box<Begun>),
     /// What is stored, with writes that are not made yet on top.
     Overlaid(Box<Overlaid>),
     /// It could not be begun.
@@ -26,21 +25,49 @@ pub(crate) enum Walk {
 macro_rules! on {
     ($walk:expr, $name:ident => $do:expr, $otherwise:expr) => {
         match $walk {
-            Walk::Stored($name) => $do,
+            Walk::Stored($name, _) => $do,
             Walk::Overlaid($name) => $do,
             Walk::Refused(_) => $otherwise,
         }
     };
 }
 
+/// How a walk over what is stored was begun.
+pub(crate) struct Begun {
+    db: Db,
+    family: ColumnFamily,
+    options: ReadOptions,
+}
+
 impl Walk {
-    pub(crate) fn stored(walk: Result<DbIterator>) -> Self {
-        walk.map_or_else(Self::Refused, Self::Stored)
+    pub(crate) fn begin(db: &Database, options: &Reads, family: Option<&Family>) -> Self {
+        match options.to_engine_with_bounds() {
+            Err(error) => Self::Refused(error),
+            Ok(options) => {
+                let family = db.family(family);
+                let walk = db.db().iter_cf(family, options.clone());
+                Self::of(walk, db.db(), family, options)
+            }
+        }
     }
 
-    pub(crate) fn begin(db: &Database, options: &Reads, family: Option<&Family>) -> Self {
-        let options = options.to_engine_with_bounds();
-        Self::stored(options.map(|options| db.db().iter_cf(db.family(family), options)))
+    fn of(walk: DbIterator, db: &Db, family: &ColumnFamily, options: ReadOptions) -> Self {
+        let begun = Begun {
+            db: db.clone(),
+            family: family.clone(),
+            options,
+        };
+        Self::Stored(walk, Box::new(begun))
+    }
+
+    /// A walk as this one was begun, with `writes` on top.
+    pub(crate) fn overlaid(self, writes: &WriteBatch, family: Option<&Family>) -> Self {
+        let Self::Stored(_, begun) = self else {
+            return self;
+        };
+        let family = family.map_or(&begun.family, |family| &family.0);
+        let made = Overlaid::new(writes, &begun.db, family, begun.options.clone());
+        made.map_or_else(Self::Refused, Self::Overlaid)
     }
 }
 
@@ -74,13 +101,15 @@ unsafe extern "C" fn rocksdb_create_iterators(
             Some(_) => db.db().iter_cf(&family.0, reads.clone()),
             None => view.iter_cf(&family.0, &reads),
         });
+        let walks = walks.zip(&families);
+        let walks = walks.map(|(walk, family)| Walk::of(walk, db.db(), &family.0, reads.clone()));
         Ok(walks.collect::<Vec<_>>())
     };
     // SAFETY: as above.
     let walks = unsafe { guard(NAME, errptr, begin) };
     for (at, walk) in walks.into_iter().flatten().enumerate() {
         // SAFETY: as above.
-        unsafe { set(iterators, at, handle::create(Walk::Stored(walk))) };
+        unsafe { set(iterators, at, handle::create(walk)) };
     }
 }
 

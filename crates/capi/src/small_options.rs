@@ -73,7 +73,8 @@ pub(crate) mod calls {
 
     /// Takes a share of the snapshot: it stays readable by these options when it is released.
     pub(crate) fn readoptions_set_snapshot(options: &mut Reads, snapshot: Option<&SnapshotOf>) {
-        options.snapshot = snapshot.map(|snapshot| snapshot.0.clone());
+        options.snapshot =
+            snapshot.map(|snapshot| snapshot.share("rocksdb_readoptions_set_snapshot"));
     }
 
     /// The bound is copied; the caller's memory may go.

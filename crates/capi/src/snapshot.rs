@@ -1,9 +1,10 @@
 //! `rocksdb_snapshot_t`.
 
 use std::ffi::c_char;
+use std::sync::Weak;
 
 use drumlin::Snapshot;
-use drumlin_ffi::error::guard_infallible;
+use drumlin_ffi::error::{end_process, guard_infallible};
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
@@ -11,7 +12,29 @@ use crate::transaction::TransactionDatabase;
 
 /// What the handle holds.
 #[derive(Debug)]
-pub(crate) struct SnapshotOf(pub(crate) Snapshot);
+pub(crate) enum SnapshotOf {
+    /// Its own share of a snapshot.
+    Own(Snapshot),
+    /// A transaction's. Such a handle is given back with `rocksdb_free`, which drops nothing.
+    Lent(Weak<Snapshot>),
+}
+
+impl SnapshotOf {
+    pub(crate) fn lent(snapshot: Weak<Snapshot>) -> Self {
+        Self::Lent(snapshot)
+    }
+
+    /// A share of it. Ends the process where its transaction is gone.
+    pub(crate) fn share(&self, function: &str) -> Snapshot {
+        match self {
+            Self::Own(snapshot) => snapshot.clone(),
+            Self::Lent(snapshot) => match snapshot.upgrade() {
+                Some(snapshot) => Snapshot::clone(&snapshot),
+                None => end_process(function, "the transaction of the snapshot is gone"),
+            },
+        }
+    }
+}
 
 /// # Safety
 /// Both are handles, or null.
@@ -54,7 +77,7 @@ pub(crate) mod calls {
     use super::SnapshotOf;
     use crate::database::Database;
 
-    pub(crate) fn create_snapshot(db: &Database) -> SnapshotOf {
-        SnapshotOf(db.db().snapshot())
+    pub(crate) fn create_snapshot(db: &Database) -> Option<SnapshotOf> {
+        Some(SnapshotOf::Own(db.db().snapshot()))
     }
 }

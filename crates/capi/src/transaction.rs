@@ -1,12 +1,36 @@
-//! `rocksdb_transactiondb_t`, which no function makes yet.
+//! `rocksdb_transactiondb_t`, `rocksdb_optimistictransactiondb_t` and `rocksdb_transaction_t`.
 
+use std::ffi::{c_char, c_int};
 use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::{
+    ColumnFamily, Db, Error, ErrorKind, Isolation, Locking, PinnedSlice, Result, Snapshot,
+    Transaction, TransactionDb, TransactionOptions, WriteOptions,
+};
+use drumlin_ffi::error::{end_process, guard_infallible};
+use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
+use crate::family::{Family, FamilyArrays, open_with};
+use crate::fields::{
+    OptimistictransactionOptions, TransactionOptions as Fields, TransactiondbOptions, Writeoptions,
+};
+use crate::indexed_batch::Writes;
+use crate::opening::Mode;
+use crate::options::OpenOptions;
+use crate::reads::{KeyList, families};
+use crate::small_options::Reads;
+use crate::snapshot::ErrPtr;
 
-/// `rocksdb_transactiondb_t`.
+/// `rocksdb_transactiondb_t`: writes of the database itself are transactions of one write.
 #[derive(Debug)]
 pub(crate) struct TransactionDatabase(Database);
+
+/// `rocksdb_optimistictransactiondb_t`.
+#[derive(Debug)]
+pub(crate) struct OptimisticDatabase(Database);
 
 impl Deref for TransactionDatabase {
     type Target = Database;
@@ -16,10 +40,6 @@ impl Deref for TransactionDatabase {
     }
 }
 
-/// `rocksdb_optimistictransactiondb_t`.
-#[derive(Debug)]
-pub(crate) struct OptimisticDatabase(Database);
-
 impl Deref for OptimisticDatabase {
     type Target = Database;
 
@@ -28,8 +48,349 @@ impl Deref for OptimisticDatabase {
     }
 }
 
-/// `rocksdb_transaction_t`.
-#[derive(Debug)]
-pub(crate) struct Running;
+/// RocksDB's milliseconds: none or less waits as long as it takes.
+fn timeout(millis: i64) -> Duration {
+    /// Longer than anybody waits.
+    const FOREVER: Duration = Duration::from_secs(1 << 32);
+    u64::try_from(millis).map_or(FOREVER, Duration::from_millis)
+}
 
-pub(crate) mod calls {}
+impl TransactionDatabase {
+    pub(crate) fn new(db: Db, options: &TransactiondbOptions) -> Self {
+        let locking = Locking {
+            timeout: timeout(options.transaction_lock_timeout()),
+            ..Locking::default()
+        };
+        let locks = Arc::new(TransactionDb::over(db.clone(), locking));
+        Self(Database::with_locks(db, locks))
+    }
+}
+
+impl OptimisticDatabase {
+    pub(crate) fn new(db: Db) -> Self {
+        let locking = Locking {
+            isolation: Isolation::Snapshot,
+            ..Locking::default()
+        };
+        let locks = Arc::new(TransactionDb::over(db.clone(), locking));
+        Self(Database::with_locks(db, locks))
+    }
+}
+
+/// `rocksdb_transaction_t`.
+pub(crate) struct Running {
+    /// Before what it borrows from, as it is dropped first. `None` when it is committed.
+    transaction: Option<Transaction<'static>>,
+    locks: Arc<TransactionDb>,
+    db: Db,
+    options: TransactionOptions,
+    write_options: WriteOptions,
+    /// What a set snapshot is read by, lent to handles.
+    snapshot: Option<Arc<Snapshot>>,
+    /// What handles of the batch were lent.
+    #[expect(clippy::vec_box, reason = "handles point to them while the list grows")]
+    lent: Vec<Box<Writes>>,
+    name: Vec<u8>,
+    expires: bool,
+}
+
+impl Running {
+    fn new(
+        db: &Database,
+        write_options: &Writeoptions,
+        options: TransactionOptions,
+    ) -> Result<Self> {
+        let Some(locks) = db.locks() else {
+            return Err(Error::invalid_argument("the database has no transactions"));
+        };
+        let mut running = Self {
+            transaction: None,
+            locks: Arc::clone(locks),
+            db: db.db().clone(),
+            options,
+            write_options: write_options.to_engine()?,
+            snapshot: None,
+            lent: Vec::new(),
+            name: Vec::new(),
+            expires: false,
+        };
+        running.begin();
+        Ok(running)
+    }
+
+    fn begin(&mut self) {
+        let locks: *const TransactionDb = Arc::as_ptr(&self.locks);
+        // SAFETY: the share in `locks` lives as long as this, and is dropped after the transaction.
+        let locks: &'static TransactionDb = unsafe { &*locks };
+        let transaction = locks.begin_with(self.options);
+        self.snapshot = match self.options.snapshot {
+            true => transaction.snapshot().cloned().map(Arc::new),
+            false => None,
+        };
+        self.transaction = Some(transaction);
+    }
+
+    fn running(&mut self) -> Result<&mut Transaction<'static>> {
+        if self.expires {
+            let message = "expiration of transactions: set a lock timeout, and roll back";
+            return Err(Error::not_supported(message));
+        }
+        self.transaction
+            .as_mut()
+            .ok_or_else(|| Error::invalid_argument("Transaction has already been committed."))
+    }
+
+    fn family<'a>(&'a self, family: Option<&'a Family>) -> ColumnFamily {
+        family.map_or_else(
+            || self.db.default_family().clone(),
+            |family| family.0.clone(),
+        )
+    }
+
+    /// The transaction's own value of `key`, else the store's, as `options` say.
+    fn read(
+        &mut self,
+        options: &Reads,
+        family: Option<&Family>,
+        key: &[u8],
+    ) -> Result<Option<PinnedSlice>> {
+        let (family, options) = (self.family(family), options.to_engine()?);
+        self.running()?.get_as(&family, key, &options)
+    }
+
+    /// The same, after the key was locked.
+    fn read_for_update(
+        &mut self,
+        options: &Reads,
+        family: Option<&Family>,
+        key: &[u8],
+        exclusive: bool,
+    ) -> Result<Option<PinnedSlice>> {
+        let (family, options) = (self.family(family), options.to_engine()?);
+        let transaction = self.running()?;
+        match exclusive {
+            true => transaction.get_for_update(&family, key)?,
+            false => transaction.get_for_share(&family, key)?,
+        };
+        transaction.get_as(&family, key, &options)
+    }
+}
+
+/// # Safety
+/// The arguments are as c.h has them.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
+    options: *const Handle<OpenOptions>,
+    transaction_options: *const Handle<TransactiondbOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    errptr: ErrPtr,
+) -> *mut Handle<TransactionDatabase> {
+    const NAME: &str = "rocksdb_transactiondb_open_column_families";
+    // SAFETY: the C program's promise.
+    let transactions = unsafe { handle::get(transaction_options, NAME) };
+    let families = FamilyArrays {
+        count,
+        names,
+        options: family_options,
+        handles,
+    };
+    let opening = (options, name, Mode::ReadWrite);
+    let finish = |db| Ok(TransactionDatabase::new(db, transactions));
+    // SAFETY: as above.
+    unsafe { open_with(NAME, opening, families, errptr, finish) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
+    options: *const Handle<OpenOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    errptr: ErrPtr,
+) -> *mut Handle<OptimisticDatabase> {
+    const NAME: &str = "rocksdb_optimistictransactiondb_open_column_families";
+    let families = FamilyArrays {
+        count,
+        names,
+        options: family_options,
+        handles,
+    };
+    let opening = (options, name, Mode::ReadWrite);
+    let finish = |db| Ok(OptimisticDatabase::new(db));
+    // SAFETY: the C program's promise.
+    unsafe { open_with(NAME, opening, families, errptr, finish) }
+}
+
+/// The base handle alone; the database goes on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_optimistictransactiondb_close_base_db(base: *mut Handle<Database>) {
+    const NAME: &str = "rocksdb_optimistictransactiondb_close_base_db";
+    // SAFETY: the C program's promise.
+    guard_infallible(NAME, || unsafe { handle::destroy(base, NAME) });
+}
+
+/// A new transaction, in the place of `old` where there is one.
+///
+/// # Safety
+/// `old` is a handle, or null.
+unsafe fn begin(
+    made: Result<Running>,
+    old: *mut Handle<Running>,
+    function: &str,
+) -> *mut Handle<Running> {
+    let running = match made {
+        Ok(running) => running,
+        // There is no place for an error.
+        Err(error) => end_process(function, &error.to_string()),
+    };
+    if old.is_null() {
+        return handle::create(running);
+    }
+    // SAFETY: the caller's promise.
+    *unsafe { handle::get_mut(old, function) } = running;
+    old
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transaction_begin(
+    db: *mut Handle<TransactionDatabase>,
+    write_options: *const Handle<Writeoptions>,
+    options: *const Handle<Fields>,
+    old: *mut Handle<Running>,
+) -> *mut Handle<Running> {
+    const NAME: &str = "rocksdb_transaction_begin";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let write_options = unsafe { handle::get(write_options, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let wanted = TransactionOptions {
+        snapshot: options.set_snapshot(),
+        lock_timeout: options
+            .lock_timeout
+            .filter(|millis| *millis >= 0)
+            .map(timeout),
+        isolation: Some(Isolation::Locks),
+    };
+    let mut made = guard_infallible(NAME, || Running::new(db, write_options, wanted));
+    if let Ok(running) = &mut made {
+        running.expires = options.expiration() > 0;
+    }
+    // SAFETY: as above.
+    unsafe { begin(made, old, NAME) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_optimistictransaction_begin(
+    db: *mut Handle<OptimisticDatabase>,
+    write_options: *const Handle<Writeoptions>,
+    options: *const Handle<OptimistictransactionOptions>,
+    old: *mut Handle<Running>,
+) -> *mut Handle<Running> {
+    const NAME: &str = "rocksdb_optimistictransaction_begin";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let write_options = unsafe { handle::get(write_options, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let wanted = TransactionOptions {
+        snapshot: options.set_snapshot(),
+        lock_timeout: None,
+        isolation: Some(Isolation::Snapshot),
+    };
+    let made = guard_infallible(NAME, || Running::new(db, write_options, wanted));
+    // SAFETY: as above.
+    unsafe { begin(made, old, NAME) }
+}
+
+/// Reads each key by itself, own writes first.
+fn each(
+    running: &mut Running,
+    options: &Reads,
+    families: &[Option<&Family>],
+    keys: &[&[u8]],
+) -> Vec<Result<Option<PinnedSlice>>> {
+    let both = families.iter().zip(keys);
+    both.map(|(family, key)| running.read(options, *family, key))
+        .collect()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transaction_multi_get(
+    transaction: *mut Handle<Running>,
+    options: *const Handle<Reads>,
+    count: usize,
+    keys: *const *const c_char,
+    lens: *const usize,
+    values: *mut *mut c_char,
+    value_lens: *mut usize,
+    errs: *mut *mut c_char,
+) {
+    const NAME: &str = "rocksdb_transaction_multi_get";
+    // SAFETY: the C program's promise.
+    let running = unsafe { handle::get_mut(transaction, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let list = KeyList {
+        count,
+        keys,
+        lens,
+        values,
+        value_lens,
+        errs,
+    };
+    let families = vec![None; count];
+    // SAFETY: as above.
+    unsafe { list.answer(NAME, |keys| each(running, options, &families, keys)) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transaction_multi_get_cf(
+    transaction: *mut Handle<Running>,
+    options: *const Handle<Reads>,
+    handles: *const *const Handle<Family>,
+    count: usize,
+    keys: *const *const c_char,
+    lens: *const usize,
+    values: *mut *mut c_char,
+    value_lens: *mut usize,
+    errs: *mut *mut c_char,
+) {
+    const NAME: &str = "rocksdb_transaction_multi_get_cf";
+    // SAFETY: the C program's promise.
+    let running = unsafe { handle::get_mut(transaction, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let list = KeyList {
+        count,
+        keys,
+        lens,
+        values,
+        value_lens,
+        errs,
+    };
+    // SAFETY: as above.
+    let families = unsafe { families(handles, count, NAME) };
+    let families: Vec<_> = families.into_iter().map(Some).collect();
+    // SAFETY: as above.
+    unsafe { list.answer(NAME, |keys| each(running, options, &families, keys)) };
+}
+
+/// The error of a savepoint that is not there, in RocksDB's words.
+fn no_savepoint(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::new(ErrorKind::NotFound, ""),
+        _ => error,
+    }
+}
+
+#[path = "transaction_calls.rs"]
+pub(crate) mod calls;

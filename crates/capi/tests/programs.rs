@@ -137,6 +137,30 @@ fn random_calls_are_answered_as_rocksdb_answers_them() {
 }
 
 #[test]
+fn transactions_and_indexed_batches_are_answered_as_rocksdb_answers_them() {
+    let dir = temp_dir();
+    compare(dir.path(), "transactions", &seeds(12));
+}
+
+/// Ours reads the backups that RocksDB wrote, and RocksDB ours.
+#[test]
+fn backups_and_metadata_are_answered_as_rocksdb_answers_them() {
+    let dir = temp_dir();
+    let ours = compile(dir.path(), "copies", Library::Ours);
+    let theirs = compile(dir.path(), "copies", Library::RocksDb);
+    let place = |name: &str| dir.path().join(name).display().to_string();
+    let told = answers(&ours, dir.path(), &[&place("ours")]);
+    let wanted = answers(&theirs, dir.path(), &[&place("rocksdb")]);
+    same_lines("copies", &told, &wanted);
+    let of_theirs = [place("ours-again"), place("rocksdb-backups")];
+    let of_ours = [place("rocksdb-again"), place("ours-backups")];
+    let told = answers(&ours, dir.path(), &[&of_theirs[0], &of_theirs[1]]);
+    let wanted = answers(&theirs, dir.path(), &[&of_ours[0], &of_ours[1]]);
+    same_lines("copies of the other", &told, &wanted);
+    assert!(told.ends_with("key0123 = three\n"), "{told}");
+}
+
+#[test]
 fn errors_begin_as_rocksdbs_and_have_the_words_that_programs_look_for() {
     let dir = temp_dir();
     compare(dir.path(), "errors", &[Vec::new()]);

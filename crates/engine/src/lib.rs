@@ -95,5 +95,6 @@ pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };
 pub use watch::statistics::Statistics;
+pub use watch::tables::TableInfo;
 pub use watch::waits::{WaitCause, Waits, WaitsByCause};
 pub use write::batch::WriteBatch;

@@ -34,18 +34,27 @@ static KEPT: Mutex<VecDeque<Kept>> = Mutex::new(VecDeque::new());
 
 struct Kept {
     memory: *mut c_void,
-    free: unsafe fn(*mut c_void),
 }
 
-// SAFETY: the memory is that of a destroyed handle, whose value is dropped; only `free` touches it, once.
+// SAFETY: the memory is that of a destroyed handle, whose value is gone; it is given back once.
 unsafe impl Send for Kept {}
 
-/// A new handle of `value`, which the C program destroys.
+/// A new handle of `value`, which the C program destroys. Its memory is malloc's: some handles are given back with `free`, without
+/// their values.
 pub fn create<T: Tagged>(value: T) -> *mut Handle<T> {
-    Box::into_raw(Box::new(Handle {
+    const { assert!(align_of::<Handle<T>>() <= align_of::<libc::max_align_t>()) };
+    // SAFETY: malloc has no conditions.
+    let handle: *mut Handle<T> = unsafe { libc::malloc(size_of::<Handle<T>>()) }.cast();
+    if handle.is_null() {
+        end_process("malloc", "no memory is left for a handle");
+    }
+    let value = Handle {
         tag: T::TAG,
         value: ManuallyDrop::new(value),
-    }))
+    };
+    // SAFETY: it is new, and large and aligned enough.
+    unsafe { handle.write(value) };
+    handle
 }
 
 /// The value of `handle`. Ends the process where it is none of this type.
@@ -83,7 +92,6 @@ pub unsafe fn destroy<T: Tagged>(handle: *mut Handle<T>, function: &str) {
     unsafe { ManuallyDrop::drop(&mut held.value) };
     keep(Kept {
         memory: handle.cast(),
-        free: free::<T>,
     });
 }
 
@@ -100,7 +108,6 @@ pub unsafe fn take<T: Tagged>(handle: *mut Handle<T>, function: &str) -> T {
     let value = unsafe { ManuallyDrop::take(&mut held.value) };
     keep(Kept {
         memory: handle.cast(),
-        free: free::<T>,
     });
     value
 }
@@ -111,16 +118,9 @@ fn keep(kept: Kept) {
     if list.len() > KEPT_MAX
         && let Some(oldest) = list.pop_front()
     {
-        // SAFETY: it is out of the list, so this is the one call for it, with its own type's function.
-        unsafe { (oldest.free)(oldest.memory) };
+        // SAFETY: it came from malloc in `create`, and is out of the list, so this is the one call for it.
+        unsafe { libc::free(oldest.memory) };
     }
-}
-
-/// # Safety
-/// `memory` is of a `Handle<T>` whose value is dropped, and is not used again.
-unsafe fn free<T>(memory: *mut c_void) {
-    // SAFETY: it came from `Box::into_raw` in `create`; the value inside is not dropped again, for it is `ManuallyDrop`.
-    drop(unsafe { Box::from_raw(memory.cast::<Handle<T>>()) });
 }
 
 fn check<T: Tagged>(handle: *const Handle<T>, function: &str) {

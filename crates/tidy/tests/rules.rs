@@ -173,6 +173,7 @@ fn the_engine_points_one_way() {
             "watch/explain",
             "watch/properties",
             "watch/sizes",
+            "watch/tables",
         ],
         &["txn"],
     ];

@@ -81,6 +81,12 @@ impl TransactionDb {
         Ok(Self { core })
     }
 
+    /// Transactions over a database that is open. Whoever writes to `db` itself, past the transactions, meets none of their locks.
+    pub fn over(db: Db, locking: Locking) -> Self {
+        let core = Core::new(db, locking);
+        Self { core }
+    }
+
     /// Begins a transaction that sees the present moment.
     pub fn begin(&self) -> Transaction<'_> {
         self.begin_with(TransactionOptions::default())

@@ -52,6 +52,19 @@ impl IndexedBatch {
         Self::default()
     }
 
+    /// The writes of `batch`, to be read and added to.
+    pub fn of(batch: WriteBatch) -> Self {
+        Self {
+            writes: OwnWrites::of(batch),
+            savepoints: Vec::new(),
+        }
+    }
+
+    /// The batch, to be added to by the numbers of families.
+    pub fn batch_mut(&mut self) -> &mut WriteBatch {
+        self.writes.batch_mut()
+    }
+
     /// The batch as it will be written.
     pub fn batch(&self) -> &WriteBatch {
         self.writes.batch()

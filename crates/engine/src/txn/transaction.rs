@@ -136,6 +136,29 @@ impl<'db> Transaction<'db> {
         self.read(family, key.as_ref())
     }
 
+    /// The value of `key`: its own, else the store's as `options` say, whatever moment the transaction has. Takes no lock.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_as(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        let key = key.as_ref();
+        if self.isolation == Isolation::Serializable {
+            self.check_family(family)?;
+            self.reads.of_family(family).note_key(key);
+        }
+        self.read_as(family, key, options)
+    }
+
+    /// Its writes so far.
+    pub fn batch(&self) -> &WriteBatch {
+        self.writes.batch()
+    }
+
     /// As [`Transaction::get`], and keeps others from writing or locking `key` until the end.
     ///
     /// # Errors
@@ -506,13 +529,22 @@ impl<'db> Transaction<'db> {
     }
 
     fn read(&mut self, family: &ColumnFamily, key: &[u8]) -> Result<Option<PinnedSlice>> {
-        let db = &self.core.db;
-        db.engine.store.check_own(&family.0)?;
         let options = ReadOptions {
             snapshot: self.snapshot.clone(),
             ..ReadOptions::default()
         };
-        let stored = || db.get_cf(family, key, &options);
+        self.read_as(family, key, &options)
+    }
+
+    fn read_as(
+        &mut self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        let db = &self.core.db;
+        db.engine.store.check_own(&family.0)?;
+        let stored = || db.get_cf(family, key, options);
         // Nothing was written to a family with an order of the user's.
         if self.writes.batch().is_empty() || !family.order().equality_is_bytewise() {
             return stored();

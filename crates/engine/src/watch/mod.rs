@@ -7,4 +7,5 @@ pub(crate) mod pressure;
 pub(crate) mod properties;
 pub(crate) mod sizes;
 pub(crate) mod statistics;
+pub(crate) mod tables;
 pub(crate) mod waits;
