@@ -80,7 +80,7 @@ fn object_text(text: &mut String, object: &str, rows: &[&OptionRow]) {
         );
     }
     text.push_str("}\n");
-    if object == "options_t" {
+    if ["options_t", "block_based_table_options_t"].contains(&object) {
         by_name(text, &name, rows);
     }
 }

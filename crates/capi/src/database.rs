@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use drumlin::{ColumnFamily, Db, Result, TransactionDb, WriteBatch, WriteOptions};
+use drumlin::{CancelToken, ColumnFamily, Db, Result, TransactionDb, WriteBatch, WriteOptions};
+
+use drumlin_base::sync::Mutex;
 
 use crate::family::Family;
 
@@ -13,6 +15,8 @@ pub(crate) struct Database {
     db: Db,
     /// Through which it is written, where transactions lock what they write.
     locks: Option<Arc<TransactionDb>>,
+    /// What ends compactions by hand; `None` while they are off.
+    by_hand: Arc<Mutex<Option<CancelToken>>>,
     /// Whether dropping this closes the database: not where it is the base of another handle.
     is_owner: bool,
 }
@@ -28,6 +32,7 @@ impl Database {
         Self {
             db,
             locks: None,
+            by_hand: by_hand(),
             is_owner: true,
         }
     }
@@ -36,6 +41,7 @@ impl Database {
         Self {
             db,
             locks: Some(locks),
+            by_hand: by_hand(),
             is_owner: true,
         }
     }
@@ -45,6 +51,7 @@ impl Database {
         Self {
             db: self.db.clone(),
             locks: self.locks.clone(),
+            by_hand: Arc::clone(&self.by_hand),
             is_owner: false,
         }
     }
@@ -58,6 +65,33 @@ impl Database {
         family.map_or_else(|| self.db.default_family(), |family| &family.0)
     }
 
+    /// Compacts a range, unless compactions by hand are off.
+    pub(crate) fn compact(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let cancel = self.by_hand.lock().clone();
+        match cancel {
+            Some(cancel) => self.db.compact_range_until(family, begin, end, &cancel),
+            None => Ok(()),
+        }
+    }
+
+    /// Turns compactions by hand on or off; those that run end soon.
+    pub(crate) fn let_compact(&self, on: bool) {
+        let mut by_hand = self.by_hand.lock();
+        match (on, &*by_hand) {
+            (true, None) => *by_hand = Some(CancelToken::default()),
+            (false, Some(cancel)) => {
+                cancel.cancel();
+                *by_hand = None;
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn locks(&self) -> Option<&Arc<TransactionDb>> {
         self.locks.as_ref()
     }
@@ -69,6 +103,10 @@ impl Database {
             None => self.db.write(batch, options),
         }
     }
+}
+
+fn by_hand() -> Arc<Mutex<Option<CancelToken>>> {
+    Arc::new(Mutex::new(Some(CancelToken::default())))
 }
 
 impl Drop for Database {

@@ -35,6 +35,7 @@ mod reads;
 mod shells;
 mod small_options;
 mod snapshot;
+mod stored_options;
 mod table_options;
 mod table_writer;
 mod transaction;

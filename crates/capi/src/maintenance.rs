@@ -287,7 +287,7 @@ pub(crate) mod calls {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) {
-        let _ = db.db().compact_range(db.family(family), begin, end);
+        let _ = db.compact(db.family(family), begin, end);
     }
 
     pub(crate) fn compact_range_cf_opt(
@@ -351,7 +351,11 @@ pub(crate) mod calls {
         }
     }
 
-    pub(crate) fn disable_manual_compaction(_db: &Database) {}
+    pub(crate) fn disable_manual_compaction(db: &Database) {
+        db.let_compact(false);
+    }
 
-    pub(crate) fn enable_manual_compaction(_db: &Database) {}
+    pub(crate) fn enable_manual_compaction(db: &Database) {
+        db.let_compact(true);
+    }
 }

@@ -141,7 +141,7 @@ impl<'a> Opening<'a> {
     /// The errors whose texts programs look for, in RocksDB's words.
     fn reworded(&self, error: Error) -> Error {
         if error.kind() != ErrorKind::Locked {
-            return error;
+            return other_order(error);
         }
         let lock = self.dir.join("LOCK");
         let text = match error.to_string().contains("this one") {
@@ -155,6 +155,22 @@ impl<'a> Opening<'a> {
             ),
         };
         error.context(text)
+    }
+}
+
+/// The error of another order of keys than the one that is there, whose whole text programs compare.
+fn other_order(error: Error) -> Error {
+    let text = error.to_string();
+    let orders = text
+        .split_once(" was written in the order of ")
+        .and_then(|(_, orders)| orders.split_once(", not of "));
+    match orders {
+        Some((there, given)) => {
+            let given = given.split(" (").next().unwrap_or(given);
+            let message = format!("{given}: does not match existing comparator {there}");
+            Error::invalid_argument(message)
+        }
+        None => error,
     }
 }
 

@@ -349,7 +349,7 @@ pub(crate) mod calls {
         Ok(get_cf(db, options, family, key)?.map(Pinned))
     }
 
-    pub(crate) fn pinnableslice_value(pinned: &Pinned) -> Option<&[u8]> {
-        Some(&pinned.0)
+    pub(crate) fn pinnableslice_value(pinned: Option<&Pinned>) -> Option<&[u8]> {
+        pinned.map(|pinned| &pinned.0[..])
     }
 }

@@ -56,13 +56,17 @@ fn timeout(millis: i64) -> Duration {
 }
 
 impl TransactionDatabase {
-    pub(crate) fn new(db: Db, options: &TransactiondbOptions) -> Self {
+    pub(crate) fn new(db: Db, options: &TransactiondbOptions) -> Result<Self> {
+        if let Some(most @ 1..) = options.max_num_locks {
+            let message = format!("max_num_locks={most}: locks are not counted; leave it at -1");
+            return Err(Error::not_supported(message));
+        }
         let locking = Locking {
             timeout: timeout(options.transaction_lock_timeout()),
             ..Locking::default()
         };
         let locks = Arc::new(TransactionDb::over(db.clone(), locking));
-        Self(Database::with_locks(db, locks))
+        Ok(Self(Database::with_locks(db, locks)))
     }
 }
 
@@ -199,7 +203,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
         handles,
     };
     let opening = (options, name, Mode::ReadWrite);
-    let finish = |db| Ok(TransactionDatabase::new(db, transactions));
+    let finish = |db| TransactionDatabase::new(db, transactions);
     // SAFETY: as above.
     unsafe { open_with(NAME, opening, families, errptr, finish) }
 }

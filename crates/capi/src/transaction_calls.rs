@@ -25,7 +25,7 @@ pub(crate) fn transactiondb_open(
     name: &CStr,
 ) -> Result<TransactionDatabase> {
     let (db, _) = Opening::new(options, name, Mode::ReadWrite).open(&[])?;
-    Ok(TransactionDatabase::new(db, transactions))
+    TransactionDatabase::new(db, transactions)
 }
 
 pub(crate) fn optimistictransactiondb_open(

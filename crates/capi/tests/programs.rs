@@ -46,6 +46,12 @@ fn run(command: &mut Command) -> Output {
 fn compile(dir: &Path, name: &str, library: Library) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = root.join("tests/programs").join(format!("{name}.c"));
+    compile_file(dir, &source, library)
+}
+
+fn compile_file(dir: &Path, source: &Path, library: Library) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = source.file_stem().unwrap_or_default().display();
     let program = dir.join(match library {
         Library::Ours => format!("{name}-ours"),
         Library::RocksDb => format!("{name}-rocksdb"),
@@ -142,6 +148,59 @@ fn transactions_and_indexed_batches_are_answered_as_rocksdb_answers_them() {
     compare(dir.path(), "transactions", &seeds(12));
 }
 
+/// Every option that can be set and read back: its default, and what is read after a setting.
+#[test]
+fn options_are_read_back_as_from_rocksdb() {
+    let dir = temp_dir();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = std::fs::read_to_string(root.join("abi/functions.tsv")).expect("is there");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    let mut body = String::new();
+    let mut count = 0;
+    for getter in rows.iter().filter(|row| row.get(1) == Some(&"get")) {
+        let (name, result) = (getter[0], getter[2]);
+        let object = getter[3].rsplit_once(' ').expect("a type and a name").0;
+        let object = object.trim_start_matches("const ");
+        let setter = name.replacen("_get_", "_set_", 1);
+        if !rows.iter().any(|row| row[0] == setter && row[1] == "set") {
+            continue;
+        }
+        let create = object.replace("_t*", "_create");
+        let argument = if create.contains("backup_engine") {
+            "\"backups\""
+        } else {
+            ""
+        };
+        let values = match result {
+            "double" => "0.5, 7.25",
+            "unsigned char" => "1, 0",
+            _ => "3, 1",
+        };
+        body.push_str(&format!(
+            "  {{ {object} object = {create}({argument}); printf(\"{name} %.3f\", (double){name}(object));\n    \
+             double values[] = {{{values}}};\n    for (int at = 0; at < 2; at++) {{ {setter}(object, values[at]); \
+             printf(\" %.3f\", (double){name}(object)); }}\n    puts(\"\"); }}\n"
+        ));
+        count += 1;
+    }
+    assert!(count > 100, "{count} options");
+    let program = format!(
+        "#include <stdio.h>\n#include \"rocksdb/c.h\"\nint main(void) {{\n{body}  return 0;\n}}\n"
+    );
+    let source = dir.path().join("options.c");
+    std::fs::write(&source, program).expect("is written");
+    let ours = compile_file(dir.path(), &source, Library::Ours);
+    let theirs = compile_file(dir.path(), &source, Library::RocksDb);
+    let (told, wanted) = (
+        answers(&ours, dir.path(), &[]),
+        answers(&theirs, dir.path(), &[]),
+    );
+    same_lines("options", &told, &wanted);
+}
+
 /// Ours reads the backups that RocksDB wrote, and RocksDB ours.
 #[test]
 fn backups_and_metadata_are_answered_as_rocksdb_answers_them() {
@@ -181,6 +240,9 @@ fn directories_go_to_and_fro() {
         rows(writer, "write", total, each);
         total += each;
         assert_eq!(rows(reader, "read", 0, total), format!("{total} rows\n"));
+        let told = rows(&ours, "options", 0, 0);
+        same_lines("options", &told, &rows(&theirs, "options", 0, 0));
+        assert_eq!(told.lines().count(), 2, "{told}");
     }
     rows(&ours, "remove", 0, 0);
     assert!(!Path::new(&store).exists());

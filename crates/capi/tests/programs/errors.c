@@ -16,6 +16,18 @@ static void tell(const char* what, const char* words) {
   err = NULL;
 }
 
+static int compare(void* s, const char* a, size_t alen, const char* b, size_t blen) {
+  (void)s, (void)a, (void)b;
+  return alen < blen ? -1 : alen > blen;
+}
+
+static const char* name(void* s) {
+  (void)s;
+  return "another";
+}
+
+static void left(void* s) { (void)s; }
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   char dir[512], other[600];
@@ -113,6 +125,12 @@ int main(int argc, char** argv) {
   rocksdb_open(options, argv[1], &err);
   tell("exists", "exists (error_if_exists is true)");
   rocksdb_options_set_error_if_exists(options, 0);
+  rocksdb_comparator_t* order = rocksdb_comparator_create(NULL, left, compare, name);
+  rocksdb_options_set_comparator(options, order);
+  rocksdb_open(options, argv[1], &err);
+  tell("another order", "Invalid argument: another: does not match existing comparator leveldb.BytewiseComparator");
+  rocksdb_options_destroy(options);
+  options = rocksdb_options_create();
   const char* names[] = {"default", "nowhere"};
   const rocksdb_options_t* both[] = {options, options};
   rocksdb_column_family_handle_t* handles[2];
@@ -130,5 +148,6 @@ int main(int argc, char** argv) {
   rocksdb_options_destroy(options);
   rocksdb_writeoptions_destroy(writes);
   rocksdb_readoptions_destroy(reads);
+  rocksdb_comparator_destroy(order);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Writes rows to a directory, or reads them all.
-     rows write|read|remove DIR FIRST COUNT */
+/* Writes rows to a directory, reads them all, or tells the options in it.
+     rows write|read|options|remove DIR FIRST COUNT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,22 @@ int main(int argc, char** argv) {
   if (!strcmp(argv[1], "remove")) {
     rocksdb_destroy_db(options, argv[2], &err);
     return err ? fail("remove", err) : 0;
+  }
+  if (!strcmp(argv[1], "options")) {
+    rocksdb_options_t *database, **loaded;
+    char** families;
+    size_t families_count;
+    rocksdb_env_t* env = rocksdb_create_default_env();
+    rocksdb_cache_t* cache = rocksdb_cache_create_lru(1 << 20);
+    rocksdb_load_latest_options(argv[2], env, 1, cache, &database, &families_count, &families, &loaded, &err);
+    if (err) return fail("load", err);
+    for (size_t at = 0; at < families_count; at++)
+      printf("%s: %zu %d %d\n", families[at], rocksdb_options_get_write_buffer_size(loaded[at]),
+             rocksdb_options_get_compression(loaded[at]), rocksdb_options_get_num_levels(loaded[at]));
+    rocksdb_load_latest_options_destroy(database, families, loaded, families_count);
+    rocksdb_env_destroy(env);
+    rocksdb_cache_destroy(cache);
+    return 0;
   }
   const char* names[] = {"default", "odd"};
   const rocksdb_options_t* both[] = {options, options};
