@@ -112,8 +112,9 @@ capi-leveldb:
 	cp crates/capi-leveldb/include/leveldb/c.h $(CAPI)/include/leveldb/
 	sed "s|@prefix@|$(or $(PREFIX),$(abspath $(CAPI)))|" crates/capi-leveldb/leveldb.pc.in > $(CAPI)/lib/pkgconfig/leveldb.pc
 
-# One C program over this library and over Debian's LevelDB, in turn.
+# One C program over each of these libraries and over Debian's RocksDB and LevelDB, in turn.
 capi-bench: deps capi
+	crates/capi/beside.sh
 	crates/capi-leveldb/beside.sh
 
 # Each crate that can be published, as its package would be.

@@ -355,3 +355,54 @@ fn no_update_is_lost_and_no_transfer_is_seen_half_way() {
     let db = open_in(&env, Locking::default());
     assert_eq!(sum(&db), ACCOUNTS * EACH);
 }
+
+#[test]
+fn a_read_as_of_now_sees_what_the_snapshot_does_not_and_own_writes_first() {
+    let db = open();
+    let family = db.default_family();
+    db.put(family, b"a", b"old").unwrap();
+    let mut tx = db.begin();
+    tx.put(family, b"own", b"1").unwrap();
+    db.put(family, b"a", b"new").unwrap();
+    db.put(family, b"b", b"new").unwrap();
+    let now = ReadOptions::default();
+    let text = |value: Option<drumlin::PinnedSlice>| value.map(|value| value.to_vec());
+    assert_eq!(text(tx.get(family, b"a").unwrap()), Some(b"old".to_vec()));
+    assert_eq!(
+        text(tx.get_as(family, b"a", &now).unwrap()),
+        Some(b"new".to_vec())
+    );
+    assert_eq!(text(tx.get(family, b"b").unwrap()), None);
+    assert_eq!(
+        text(tx.get_as(family, b"b", &now).unwrap()),
+        Some(b"new".to_vec())
+    );
+    assert_eq!(
+        text(tx.get_as(family, b"own", &now).unwrap()),
+        Some(b"1".to_vec())
+    );
+    assert_eq!(tx.batch().count(), 1);
+}
+
+#[test]
+fn transactions_over_an_open_database_lock_each_other_and_see_its_writes() {
+    let options = Options {
+        env: memory(),
+        ..Options::default()
+    };
+    let base = drumlin::Db::open(DIR, options).unwrap();
+    base.put(b"a", b"1").unwrap();
+    let locking = Locking {
+        timeout: Duration::ZERO,
+        ..Locking::default()
+    };
+    let db = TransactionDb::over(base.clone(), locking);
+    let family = db.default_family();
+    let mut tx = db.begin();
+    assert_eq!(tx.get(family, b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    tx.put(family, b"a", b"2").unwrap();
+    let refused = db.put(family, b"a", b"3").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::TimedOut);
+    tx.commit().unwrap();
+    assert_eq!(base.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+}

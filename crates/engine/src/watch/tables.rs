@@ -47,12 +47,20 @@ impl Db {
             let counts = file.counts();
             tables.push(TableInfo {
                 file: name_of(names::table(Path::new(""), file.number)),
-                level,
+                level: match drumlin_base::bug!("table-levels-forgotten") {
+                    true => 0,
+                    false => level,
+                },
                 bytes: file.size,
                 smallest: file.smallest_user_key().to_vec(),
                 largest: file.largest_user_key().to_vec(),
                 entries: counts.map_or(0, |counts| counts.entries),
-                deletions: counts.map_or(0, |counts| counts.deletions),
+                deletions: counts.map_or(0, |counts| {
+                    match drumlin_base::bug!("table-deletions-forgotten") {
+                        true => 0,
+                        false => counts.deletions,
+                    }
+                }),
             });
         }
         Ok(tables)
