@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use drumlin::TableFormat;
 
 use crate::backup::{BackupTask, Restore};
+use crate::du::Du;
 use crate::formats::EntryFormat;
 use crate::units::parse_bytes;
 
@@ -148,6 +149,19 @@ pub(crate) enum Command {
     },
     /// Draw the tree.
     Levels,
+    /// Print what groups of keys take on disk, and how long keys and values are, by the indexes of tables.
+    Du(Du),
+    /// Print about how many bytes a range of keys takes on disk.
+    Approxsize {
+        /// First key, inclusive.
+        #[arg(long)]
+        from: Option<String>,
+        /// End, exclusive.
+        #[arg(long)]
+        to: Option<String>,
+    },
+    /// Print what is odd about the directory, the most dangerous first. Changes nothing.
+    Doctor,
     /// Print the records of a log file.
     DumpWal {
         /// The log file; without it, every log of --db.

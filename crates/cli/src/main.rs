@@ -12,6 +12,8 @@ mod bench;
 mod blobs;
 mod convert;
 mod demo;
+mod doctor;
+mod du;
 mod escape;
 mod external;
 mod failure;
@@ -111,6 +113,11 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Scan(wanted) => scan::scan(place, &wanted, out),
         Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),
         Command::Levels => levels::levels(place, out),
+        Command::Du(wanted) => du::du(place, &wanted, out),
+        Command::Approxsize { from, to } => {
+            du::approxsize(place, from.as_deref(), to.as_deref(), out)
+        }
+        Command::Doctor => doctor::doctor(place, out),
         Command::DumpWal { file, keys_only } => {
             inspect::dump_wal(place, file.as_deref(), keys_only, out)
         }

@@ -93,7 +93,7 @@ impl Bounds {
 }
 
 /// The first key after all that begin with `prefix`; `None` when there is none.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let keep = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut end = prefix.get(..=keep)?.to_vec();
     *end.last_mut()? += 1;

@@ -94,6 +94,8 @@ pub use txn::wanted::LockTarget;
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };
+pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};
+pub use watch::sizes::RangeUsage;
 pub use watch::statistics::Statistics;
 pub use watch::tables::TableInfo;
 pub use watch::waits::{WaitCause, Waits, WaitsByCause};

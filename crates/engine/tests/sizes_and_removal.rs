@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use drumlin::{Db, ErrorKind, Options, WriteBatch, WriteOptions};
+use drumlin::{Db, ErrorKind, FamilyOptions, LiveFileKind, Options, WriteBatch, WriteOptions};
 use drumlin_testkit::temp_dir;
 
 fn filled(dir: &Path, options: &Options) -> Db {
@@ -159,4 +159,86 @@ fn tables_are_told_with_their_keys_levels_and_entries() {
         let file = std::fs::metadata(dir.path().join(&table.file)).expect("is there");
         assert_eq!(file.len(), table.bytes);
     }
+}
+
+#[test]
+fn usage_counts_the_rows_of_a_range() {
+    let dir = temp_dir();
+    let db = filled(dir.path(), &in_background_none());
+    db.flush().expect("flushes");
+    let family = db.default_family();
+    let ranges: [(&[u8], &[u8]); 3] = [(b"a", b"z"), (b"k00005000", b"k00010000"), (b"x", b"z")];
+    let usage = db.approximate_usage(family, &ranges).expect("answers");
+    assert_eq!(usage[0].entries, 20_000);
+    assert_eq!(usage[0].value_bytes, 20_000 * 90);
+    // Keys are counted as they are stored, with eight bytes of number and kind.
+    assert_eq!(usage[0].key_bytes, 20_000 * (9 + 8));
+    assert!(usage[1].entries.abs_diff(5_000) < 500, "{usage:?}");
+    assert_eq!(usage[2].entries, 0);
+    let sizes = db.approximate_sizes(family, &ranges).expect("answers");
+    assert!(
+        usage
+            .iter()
+            .zip(sizes)
+            .all(|(usage, size)| usage.bytes == size)
+    );
+}
+
+#[test]
+fn live_files_are_those_of_the_directory() {
+    let dir = temp_dir();
+    let db = filled(dir.path(), &in_background_none());
+    db.flush().expect("flushes");
+    db.put("k00000007", "newer").expect("writes");
+    db.flush().expect("flushes");
+    let other = db
+        .create_family("other", FamilyOptions::default())
+        .expect("creates");
+    db.put_cf(&other, "a", "1", &WriteOptions::default())
+        .expect("writes");
+    db.flush().expect("flushes");
+    let tables = db.live_tables(db.default_family()).expect("answers");
+    assert!(tables.len() >= 2 && tables.iter().all(|table| table.level == 0));
+    // The newest first, as a read meets them.
+    assert_eq!(tables[0].smallest, b"k00000007");
+    assert_eq!(tables[0].largest, b"k00000007");
+    assert!(tables[0].number > tables[1].number);
+    let files = db.live_files().expect("answers");
+    let mut named: Vec<_> = files
+        .iter()
+        .filter(|file| file.kind == LiveFileKind::Table)
+        .collect();
+    named.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut there: Vec<_> = std::fs::read_dir(dir.path())
+        .expect("is there")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "sst"))
+        .collect();
+    there.sort();
+    assert_eq!(
+        named.iter().map(|file| &file.path).collect::<Vec<_>>(),
+        there.iter().collect::<Vec<_>>()
+    );
+    for file in named {
+        let bytes = std::fs::metadata(&file.path).expect("is there").len();
+        assert_eq!(file.bytes, Some(bytes));
+    }
+    assert_eq!(
+        files
+            .iter()
+            .filter(|file| file.family.as_deref() == Some("other"))
+            .count(),
+        1
+    );
+    let wal = files
+        .iter()
+        .find(|file| file.kind == LiveFileKind::Wal)
+        .expect("a WAL");
+    assert!(wal.path.exists());
+    let elsewhere = temp_dir();
+    let stranger = filled(elsewhere.path(), &in_background_none());
+    assert!(
+        stranger.live_tables(&other).is_err(),
+        "a family of another database"
+    );
 }

@@ -242,6 +242,7 @@ pub const BUGS: &[Bug] = &[
     bug("unix-mode-masked", "fs/net/posix", "net:posix::a_unix_path"),
     bug("unused-time-hoarded", "fs", "drumlin_fs:rate::"),
     bug("upper-bound-lost", "engine/options/settings", "faults:model::the_usual"),
+    bug("usage-of-whole-tables", "engine/watch/sizes", "sizes_and_removal:usage_counts"),
     bug("versions-share-a-value", "table/searchable", "drumlin_table:searchable::row::"),
     bug("views-read-the-present", "engine/db/view", "views"),
     bug("wait-a-bucket-up", "engine/watch/waits", "drumlin:waits::"),

@@ -171,6 +171,7 @@ fn the_engine_points_one_way() {
             "db",
             "maintenance",
             "watch/explain",
+            "watch/live_files",
             "watch/properties",
             "watch/sizes",
             "watch/tables",

@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod live_files;
 pub(crate) mod notices;
 pub(crate) mod pressure;
 pub(crate) mod properties;
