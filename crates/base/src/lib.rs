@@ -11,6 +11,7 @@ pub mod coding;
 pub mod comparator;
 pub mod error;
 pub mod hash;
+pub mod histogram;
 pub mod iterator;
 pub mod key;
 pub mod limits;

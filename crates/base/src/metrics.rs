@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Stripes that belong to one thread at a time: a bit each in [`OWNED`].
-const OWN_STRIPES: usize = 16;
+pub(crate) const OWN_STRIPES: usize = 16;
 /// Stripes for all other threads.
 const SHARED_STRIPES: usize = 16;
 /// All stripes.

@@ -146,6 +146,9 @@ pub(crate) enum Command {
     Stats {
         /// Print this property alone, such as `rocksdb.estimate-num-keys`.
         property: Option<String>,
+        /// Print all figures as Prometheus reads them.
+        #[arg(long, conflicts_with = "property")]
+        prometheus: bool,
     },
     /// Draw the tree.
     Levels,

@@ -18,6 +18,7 @@ mod escape;
 mod external;
 mod failure;
 mod families;
+mod figures;
 mod formats;
 mod generate;
 mod input;
@@ -111,7 +112,10 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
             format,
         } => external::write(place, &table, (&lines, format), out),
         Command::Scan(wanted) => scan::scan(place, &wanted, out),
-        Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),
+        Command::Stats {
+            property,
+            prometheus,
+        } => figures::stats(place, property.as_deref(), prometheus, out),
         Command::Levels => levels::levels(place, out),
         Command::Du(wanted) => du::du(place, &wanted, out),
         Command::Approxsize { from, to } => {
@@ -126,7 +130,7 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::DumpBlob { file, entries } => blobs::dump_blob(place, &file, entries, out),
         Command::Verify => maintenance::verify(place, out),
         Command::Repair => maintenance::repair(place, out),
-        Command::Explain { key } => maintenance::explain(place, key.as_deref(), out),
+        Command::Explain { key } => figures::explain(place, key.as_deref(), out),
         Command::Compact {
             recode: true,
             compression,

@@ -1,4 +1,4 @@
-//! stats, explain, verify, repair, compact, checkpoint.
+//! verify, repair, compact, checkpoint.
 
 use std::path::{Path, PathBuf};
 
@@ -9,28 +9,6 @@ use crate::args::{Compressing, Place};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::units;
-
-/// Prints one property, or everything there is to say.
-pub(crate) fn stats(place: &Place, property: Option<&str>, out: &mut Output) -> Outcome {
-    let (db, family) = place.open_to_read()?;
-    let name = property.unwrap_or("rocksdb.stats");
-    match db.property(&family, name) {
-        Some(text) if property.is_some() => {
-            let number: Option<u64> = text.parse().ok();
-            let value = number.map_or_else(|| json!(text), Value::from);
-            out.fact(text.trim_end(), json!({"property": name, "value": value}))
-        }
-        Some(text) => out.text(text.trim_end()),
-        None => Err(Failure::NotFound(format!("there is no property '{name}'"))),
-    }
-}
-
-/// Prints why a write waits and which tables a read searches.
-pub(crate) fn explain(place: &Place, key: Option<&str>, out: &mut Output) -> Outcome {
-    let key = key.map(|key| place.bytes(key)).transpose()?;
-    let (db, family) = place.open_to_read()?;
-    out.text(db.explain(&family, key.as_deref()).trim_end())
-}
 
 /// Rebuilds the MANIFEST and prints the files that were saved and lost.
 pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {

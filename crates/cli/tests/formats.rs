@@ -182,6 +182,16 @@ fn facts_are_objects_with_plain_numbers() {
     assert_eq!(verified[0]["damaged"], serde_json::json!([]));
     let property = objects(&shell, &["stats", "rocksdb.estimate-num-keys"]);
     assert_eq!(property[0]["value"], 3000);
+    let figures = objects(&shell, &["stats"]);
+    assert_eq!(figures[0]["families"][0]["levels"][6]["tables"], 1);
+    assert!(figures[0]["tickers"]["rocksdb.wal.bytes"].is_number());
+    let told = objects(&shell, &["explain", "key000007"]);
+    assert_eq!(told[0]["read"]["tables"][0]["level"], 6);
+    let told = objects(&shell, &["explain", "zz"]);
+    assert_eq!(told[0]["read"]["tables"], serde_json::json!([]));
+    let text = shell.print(&["stats", "--prometheus"]);
+    let level = "drumlin_engine_level_tables{family=\"default\",level=\"6\"} 1\n";
+    assert!(text.contains(level), "{text}");
     assert_eq!(objects(&shell, &["scan", "--count"])[0]["count"], 3000);
     assert_eq!(objects(&shell, &["family", "list"])[0]["family"], "default");
     let got = objects(&shell, &["get", "key000007"]);

@@ -111,7 +111,8 @@ fn a_sound_directory_has_no_danger() {
 #[test]
 fn every_harm_is_found_and_named() {
     let files = Env::system().files;
-    let harms: [(&str, &dyn Fn(&Shell) -> String, &str); 6] = [
+    type Harm<'a> = (&'a str, &'a dyn Fn(&Shell) -> String, &'a str);
+    let harms: [Harm<'_>; 6] = [
         (
             "a table is missing",
             &|shell| {

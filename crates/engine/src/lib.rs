@@ -57,6 +57,7 @@ pub use db::handle::Db;
 pub use db::range::{Entry, Keys, Range};
 pub use db::typed::{TypedFamily, TypedRange};
 pub use db::view::View;
+pub use drumlin_base::histogram::Times;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
     Account, CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind,
@@ -94,9 +95,12 @@ pub use txn::wanted::LockTarget;
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };
+pub use watch::level_work::LevelWork;
 pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};
+pub use watch::metrics::{FamilyMetrics, JobMetrics, LevelMetrics, Metrics};
 pub use watch::sizes::RangeUsage;
 pub use watch::statistics::Statistics;
 pub use watch::tables::TableInfo;
+pub use watch::times::Timings;
 pub use watch::waits::{WaitCause, Waits, WaitsByCause};
 pub use write::batch::WriteBatch;

@@ -102,6 +102,7 @@ pub const BUGS: &[Bug] = &[
     bug("ingested-at-an-old-number", "engine/maintenance/ingest", "sim"),
     bug("ingested-under-the-memtable", "engine/maintenance/ingest", "sim"),
     bug("keys-taken-in-locked-ranges", "engine/txn/lock_table", "drumlin:txn::range_lock_tests::locks"),
+    bug("labels-unescaped", "engine/watch/prometheus", "drumlin:watch::prometheus::"),
     bug("laid-out-with-range-tombstones", "engine/read/resident", "faults:model::plain_tables"),
     bug("later-range-tombstones-on-top", "memtable", "range_tombstones"),
     bug("later-wal-windows-shifted", "fs", "faults:kill9::a_process_killed_with_large"),
@@ -233,6 +234,7 @@ pub const BUGS: &[Bug] = &[
     bug("table-size-unchecked", "engine/caches/table_cache", "drumlin:table_cache::"),
     bug("tables-ahead-stay-open", "engine/caches/table_cache", "drumlin:table_cache::"),
     bug("tickers-one-off", "engine/watch/statistics", "background_rate"),
+    bug("times-of-the-first-stripe-only", "base", "drumlin_base:histogram::"),
     bug("told-while-telling", "engine/watch/notices", "drumlin:notices::"),
     bug("tombstone-dropped-early", "engine/compaction", "sim"),
     bug("torn-tail-kept", "engine/wal/log", "faults:copies::what_a_torn_append_left"),
@@ -256,6 +258,7 @@ pub const BUGS: &[Bug] = &[
     bug("wal-sync-skipped", "engine/wal/log", "sim"),
     bug("walks-end-at-their-last-key", "engine/txn/overlay", "optimistic"),
     bug("work-in-no-time-lost", "engine/watch/pressure", "drumlin:pressure::speed::"),
+    bug("work-of-the-level-above", "engine/watch/level_work", "metrics:figures_are"),
     bug("written-cheaply-for-ever", "engine/background/models", "drumlin:background::models::"),
 ];
 

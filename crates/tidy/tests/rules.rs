@@ -172,6 +172,7 @@ fn the_engine_points_one_way() {
             "maintenance",
             "watch/explain",
             "watch/live_files",
+            "watch/metrics",
             "watch/properties",
             "watch/sizes",
             "watch/tables",

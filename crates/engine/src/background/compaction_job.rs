@@ -22,6 +22,7 @@ use crate::store::store::Store;
 use crate::version::{Version, VersionEdit};
 use crate::watch::events::CompactionInfo;
 use crate::watch::notices::Notice;
+use crate::watch::times::Span;
 
 /// From this score on a compaction is so far behind that it takes cores from writers.
 const URGENT_SCORE: f64 = 2.0;
@@ -104,6 +105,7 @@ impl Background {
         info: &mut CompactionInfo,
     ) -> Result<()> {
         let _pending = self.store.begin_job()?;
+        let span = Span::begin(&*self.store.id.env.clock);
         let mut posted = self.post_compaction(family, plan);
         let priority = match plan.reason.is_for_writers() {
             true => IoPriority::Compaction,
@@ -146,6 +148,10 @@ impl Background {
         }
         statistics.compaction_read_bytes.add(info.bytes_read);
         statistics.compaction_write_bytes.add(info.bytes_written);
+        let watch = &self.store.watch;
+        let (read, written) = (info.bytes_read, info.bytes_written);
+        watch.levels.add(plan.output_level, read, written);
+        span.end(&watch.times.compaction);
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use crate::version::VersionEdit;
 use crate::watch::events::FlushInfo;
 use crate::watch::notices::Notice;
 use crate::watch::pressure::JobKind;
+use crate::watch::times::Span;
 
 impl Background {
     /// Flushes all of a family's immutable memtables into one table and installs it.
@@ -36,6 +37,7 @@ impl Background {
         let pending = self.store.begin_job()?;
         let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
         let what = format!("flush of {} memtables", memtables.len());
+        let span = Span::begin(&*self.store.id.env.clock);
         let mut posted = self.post(&family, what, JobKind::Flush, bytes as u64);
         let charge = self
             .store
@@ -54,6 +56,8 @@ impl Background {
         self.store.watch.statistics.flushes.bump();
         let bytes = flushed.bytes_written;
         self.store.watch.statistics.flush_bytes.add(bytes);
+        self.store.watch.levels.add(0, 0, bytes);
+        span.end(&self.store.watch.times.flush);
         self.store
             .watch
             .statistics

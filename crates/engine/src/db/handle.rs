@@ -23,6 +23,7 @@ use crate::read;
 use crate::read::{DbIterator, KeyInterval, ReadView, RefreshSource};
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
+use crate::watch::times::CallTimes;
 use crate::write::batch::WriteBatch;
 
 /// Where an iterator finds the present state when it is refreshed.
@@ -398,7 +399,11 @@ impl Db {
             return Ok(());
         }
         let _call = self.engine.store.begin_call()?;
-        self.engine.writes.write(batch, options)
+        let mut write = move || self.engine.writes.write(batch, options);
+        match self.engine.store.watch.times.calls() {
+            None => write(),
+            Some(times) => times.time(&times.write, write),
+        }
     }
 
     /// The value of `key`, pinned in place.
@@ -413,7 +418,21 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
-        self.get_key(family, key.as_ref(), options)
+        match self.engine.store.watch.times.calls() {
+            None => self.get_key(family, key.as_ref(), options),
+            Some(times) => self.get_timed(times, family, key.as_ref(), options),
+        }
+    }
+
+    #[cold]
+    fn get_timed(
+        &self,
+        times: &CallTimes,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        times.time(&times.get, || self.get_key(family, key, options))
     }
 
     fn get_key(
@@ -442,7 +461,11 @@ impl Db {
         }
         let super_version = family.0.super_version.load();
         let read = self.read_view(family, &super_version, options);
-        read::multi_get(read, keys, &options.for_tables())
+        let look_up = || read::multi_get(read, keys, &options.for_tables());
+        match self.engine.store.watch.times.calls() {
+            None => look_up(),
+            Some(times) => times.time(&times.multi_get, look_up),
+        }
     }
 
     /// The sequence number of the newest entry for `key`, whatever it is (a value, a merge operand, a deletion, a range
@@ -507,6 +530,7 @@ impl Db {
             walked,
             || Arc::new(FamilySource::new(&self.engine, &family.0)),
         )
+        .timed(self.engine.store.watch.times.calls())
     }
 
     /// Pins the present moment for reads. Holding one keeps overwritten values on disk.

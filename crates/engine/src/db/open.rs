@@ -50,6 +50,7 @@ use crate::wal::dir as wal_dir;
 use crate::wal::log::{Wal, WalFormat};
 use crate::wal::preallocator::WalPreallocator;
 use crate::watch::notices::Notices;
+use crate::watch::times::StoreTimes;
 use crate::write::commit::CommitPipeline;
 use crate::write::env::WriteEnv;
 
@@ -530,7 +531,10 @@ impl Opener<'_> {
             format,
         );
         let files = self.files(&versions, &wal, preallocator, write_buffer);
-        let watch = Watch::new(Notices::new(self.options.listener.clone()));
+        let watch = Watch::new(
+            Notices::new(self.options.listener.clone()),
+            StoreTimes::new(self.options.timings, &self.env.clock),
+        );
         let state = State::new(versions, families);
         let store = Store::new(id, files, caches, watch, state, last_seqno);
         let store = Arc::new(store);

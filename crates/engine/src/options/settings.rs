@@ -15,6 +15,7 @@ use crate::family::snapshot::Snapshot;
 use crate::options::vintage::Vintage;
 use crate::read::IteratorOptions;
 use crate::watch::events::EventListener;
+use crate::watch::times::Timings;
 
 /// The engine whose format the directory is written in. Both are always readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct Options {
     /// the place), true opens at the last good point, keeps the WAL under a `.quarantine` name
     /// and says so in the recovery report. Default: false.
     pub point_in_time_recovery: bool,
+    /// Which times [`crate::Db::metrics`] has. Default: those of jobs, which cost calls nothing.
+    pub timings: Timings,
     /// Options of the default family and of families opened without their own.
     pub family: FamilyOptions,
     /// Sizes that are derived unless set.
@@ -89,6 +92,7 @@ impl Default for Options {
             listener: None,
             format: DirectoryFormat::Auto,
             point_in_time_recovery: false,
+            timings: Timings::default(),
             family: FamilyOptions::default(),
             tuning: Tuning::default(),
             env: Env::system(),

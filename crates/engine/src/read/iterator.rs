@@ -20,6 +20,7 @@ use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 use super::walk::{FamilyReads, IteratorCounters, IteratorOptions, RefreshSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
+use crate::watch::times::CallTimes;
 
 /// A walk over one family, forwards and backwards, as of one moment.
 ///
@@ -29,6 +30,8 @@ use crate::family::super_version::SuperVersion;
 pub struct DbIterator {
     /// There until this is dropped.
     walk: Option<Box<Walk>>,
+    /// Where its seeks are timed.
+    times: Option<Arc<CallTimes>>,
 }
 
 impl DbIterator {
@@ -41,6 +44,7 @@ impl DbIterator {
     ) -> Self {
         Self {
             walk: Some(Box::new(Walk::new(context, super_version, seqno, options))),
+            times: None,
         }
     }
 
@@ -81,7 +85,10 @@ impl DbIterator {
             && walk.follows_super_version()
         {
             walk.reuse(seqno, options, snapshot);
-            return Self { walk: Some(walk) };
+            return Self {
+                walk: Some(walk),
+                times: None,
+            };
         }
         let mut made = Self::new(
             Arc::clone(context),
@@ -92,6 +99,24 @@ impl DbIterator {
         let walk = made.walk_mut();
         (walk.source, walk.snapshot) = (Some(source()), snapshot);
         made
+    }
+
+    /// The same, with its seeks timed where `times` is given.
+    #[inline]
+    #[must_use]
+    pub(crate) fn timed(mut self, times: Option<&Arc<CallTimes>>) -> Self {
+        self.times = times.cloned();
+        self
+    }
+
+    /// Carries out a seek, and times it where that is asked for.
+    #[inline]
+    fn carry_out(&mut self, seek: impl FnOnce(&mut Walk)) {
+        if let Some(times) = self.times.clone() {
+            times.time(&times.seek, || self.moving().map(seek));
+        } else if let Some(walk) = self.moving() {
+            seek(walk);
+        }
     }
 
     #[inline]
@@ -192,30 +217,22 @@ impl DbIterator {
 
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.seek_to_first();
-        }
+        self.carry_out(|walk| walk.seek_to_first());
     }
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.seek_to_last();
-        }
+        self.carry_out(|walk| walk.seek_to_last());
     }
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        if let Some(walk) = self.moving() {
-            walk.seek(key);
-        }
+        self.carry_out(|walk| walk.seek(key));
     }
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        if let Some(walk) = self.moving() {
-            walk.seek_for_prev(key);
-        }
+        self.carry_out(|walk| walk.seek_for_prev(key));
     }
 
     /// Moves to the next key.

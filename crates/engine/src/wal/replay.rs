@@ -289,7 +289,7 @@ impl WalReplay<'_> {
             offset: 0,
             dropped_bytes: 0,
             later_wals: later.len(),
-            reason: reason.to_owned(),
+            reason: String::from(reason),
             was_synced: true,
             family_beyond: self.family_beyond(lost, last),
         })

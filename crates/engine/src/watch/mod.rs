@@ -2,11 +2,15 @@
 
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod level_work;
 pub(crate) mod live_files;
+pub(crate) mod metrics;
 pub(crate) mod notices;
 pub(crate) mod pressure;
+pub(crate) mod prometheus;
 pub(crate) mod properties;
 pub(crate) mod sizes;
 pub(crate) mod statistics;
 pub(crate) mod tables;
+pub(crate) mod times;
 pub(crate) mod waits;

@@ -69,5 +69,6 @@ impl CommitEnv for WriteEnv {
 
     fn wal_synced(&self, took: Duration) {
         self.store.watch.disk.wal_synced(took);
+        self.store.watch.times.sync.record(took);
     }
 }
