@@ -5,11 +5,11 @@ CARGO ?= cargo
 DATA ?= data
 BYTES ?= 2000000000
 SECONDS ?= 20
-DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++
+DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++ python3-pytest python3-plyvel
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -37,7 +37,8 @@ redis-clients: deps
 # Debian's RocksDB, LevelDB and Redis are the oracles of the interoperability tests.
 deps:
 	@command -v ldb >/dev/null && test -e /usr/include/leveldb/c.h && test -e /usr/include/rocksdb/c.h && \
-	  command -v redis-server >/dev/null && command -v redis-sentinel >/dev/null && command -v redis-check-rdb >/dev/null || \
+	  command -v redis-server >/dev/null && command -v redis-sentinel >/dev/null && command -v redis-check-rdb >/dev/null && \
+	  /usr/bin/python3 -c 'import pytest, plyvel' 2>/dev/null || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN_PACKAGES); }
 
 test: deps
@@ -65,6 +66,26 @@ tsan:
 	rustup component add rust-src
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread $(CARGO) test -Zbuild-std $(SANITIZED) --lib --test concurrency \
 	  --test lookups --test merge_during_flush -p drumlin-base -p drumlin-memtable -p drumlin
+
+# The store for Python: a wheel in target/python/wheels, by maturin of a virtual environment. Needs python3 from 3.11 on, with venv.
+PYTHON ?= python3
+VENV = target/python/venv
+python:
+	$(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q maturin==1.16.0
+	cd crates/python && CARGO_TARGET_DIR=$(CURDIR)/target/python $(abspath $(VENV))/bin/maturin build --locked --release --out $(CURDIR)/target/python/wheels
+
+# Its tests, by Debian's Python with Debian's plyvel beside it.
+PACKAGE = target/python/package
+python-test: deps
+	cd crates/python && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) clippy --locked -- -D warnings && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) build --locked
+	rm -rf $(PACKAGE) && mkdir -p $(PACKAGE) && cp -r crates/python/python/drumlin $(PACKAGE)/
+	cp target/debug/lib_drumlin.so $(PACKAGE)/drumlin/_drumlin.abi3.so
+	PYTHONPATH=$(PACKAGE) /usr/bin/python3 -m pytest -q -p no:cacheprovider crates/python/tests
+
+# Beside plyvel and rocksdict, from PyPI.
+python-bench: python
+	$(VENV)/bin/pip install -q --force-reinstall target/python/wheels/drumlin-*.whl plyvel==1.5.1 rocksdict==0.3.29
+	$(VENV)/bin/python crates/python/bench.py
 
 # The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
 # as a page in totals.html.
