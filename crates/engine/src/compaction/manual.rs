@@ -144,7 +144,7 @@ impl ManualWork {
             .map(|(_, file)| Span::of(file))
             .reduce(|a, b| a.hull(order, &b));
         if let Some(span) = span {
-            self.cursor = Some(span.to_owned());
+            self.cursor = Some(span.to_owned_span());
         }
     }
 

@@ -197,7 +197,7 @@ impl Plan {
         Some(Running {
             level: self.level,
             output_level: self.output_level,
-            span: self.span(order)?.to_owned(),
+            span: self.span(order)?.to_owned_span(),
         })
     }
 

@@ -72,7 +72,7 @@ impl<'a> Span<'a> {
     }
 
     /// The span with keys of its own.
-    pub(crate) fn to_owned(self) -> OwnedSpan {
+    pub(crate) fn to_owned_span(self) -> OwnedSpan {
         OwnedSpan {
             first: self.first.to_vec(),
             last: self.last.to_vec(),
