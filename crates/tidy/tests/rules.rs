@@ -145,7 +145,12 @@ fn the_engine_points_one_way() {
             "options/vintage",
             "watch",
         ],
-        &["family/snapshot", "watch/notices", "write/batch"],
+        &[
+            "family/snapshot",
+            "watch/notices",
+            "write/batch",
+            "write/batch_view",
+        ],
         &["wal/record"],
         &["options/file", "version", "wal/preallocator"],
         &["read/resident/layout", "wal/log"],

@@ -8,6 +8,7 @@
 pub(crate) mod admission;
 pub(crate) mod apply;
 pub mod batch;
+pub(crate) mod batch_view;
 pub(crate) mod commit;
 pub(crate) mod commit_env;
 #[cfg(test)]
