@@ -65,19 +65,19 @@ impl TransactionDatabase {
             timeout: timeout(options.transaction_lock_timeout()),
             ..Locking::default()
         };
-        let locks = Arc::new(TransactionDb::over(db.clone(), locking));
+        let locks = Arc::new(TransactionDb::over(db.clone(), locking)?);
         Ok(Self(Database::with_locks(db, locks)))
     }
 }
 
 impl OptimisticDatabase {
-    pub(crate) fn new(db: Db) -> Self {
+    pub(crate) fn new(db: Db) -> Result<Self> {
         let locking = Locking {
             isolation: Isolation::Snapshot,
             ..Locking::default()
         };
-        let locks = Arc::new(TransactionDb::over(db.clone(), locking));
-        Self(Database::with_locks(db, locks))
+        let locks = Arc::new(TransactionDb::over(db.clone(), locking)?);
+        Ok(Self(Database::with_locks(db, locks)))
     }
 }
 
@@ -226,7 +226,7 @@ unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
         handles,
     };
     let opening = (options, name, Mode::ReadWrite);
-    let finish = |db| Ok(OptimisticDatabase::new(db));
+    let finish = OptimisticDatabase::new;
     // SAFETY: the C program's promise.
     unsafe { open_with(NAME, opening, families, errptr, finish) }
 }

@@ -33,7 +33,7 @@ pub(crate) fn optimistictransactiondb_open(
     name: &CStr,
 ) -> Result<OptimisticDatabase> {
     let (db, _) = Opening::new(options, name, Mode::ReadWrite).open(&[])?;
-    Ok(OptimisticDatabase::new(db))
+    OptimisticDatabase::new(db)
 }
 
 /// Its writes are validated against those of transactions, too.

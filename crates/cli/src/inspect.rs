@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drumlin::internals::batch::{BatchRecord, BatchView};
+use drumlin::internals::batch::{BatchIter, BatchPart, BatchRecord, BatchView};
 use drumlin::internals::names::FileName;
 use drumlin::internals::record::{Later, RecordReader, Verdict};
 use drumlin::internals::version::{NewFile, VersionEdit};
@@ -67,17 +67,33 @@ fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Outpu
         batches += 1;
         let (offset, seqno) = (record.offset, batch.seqno());
         out.remark_of_text(format!("@{offset} seqno {seqno} records {}", batch.count()))?;
-        for entry in batch.iter() {
-            let entry = entry.map_err(at)?;
-            if !out.is_json() {
-                out.text(show_entry(&entry, form, keys_only))?;
-                continue;
+        for part in batch.parts() {
+            let (step, entries) = match part.map_err(at)? {
+                BatchPart::Record(entry) => (None, vec![entry]),
+                BatchPart::Prepared(section) => {
+                    let entries = BatchIter::new(section.records).collect::<Result<_, _>>();
+                    (Some(("prepare", section.name)), entries.map_err(at)?)
+                }
+                BatchPart::Commit(name) => (Some(("commit", name)), Vec::new()),
+                BatchPart::Rollback(name) => (Some(("rollback", name)), Vec::new()),
+            };
+            if let Some((step, name)) = step {
+                out.remark_of_text(format!("  {step} {}", form.show(name)))?;
             }
-            let mut object = entry_object(&entry, form, keys_only);
-            object.insert("file".to_owned(), json!(path));
-            object.insert("offset".to_owned(), offset.into());
-            object.insert("batch_seqno".to_owned(), seqno.into());
-            out.text(Value::Object(object).to_string())?;
+            for entry in entries {
+                if !out.is_json() {
+                    out.text(show_entry(&entry, form, keys_only))?;
+                    continue;
+                }
+                let mut object = entry_object(&entry, form, keys_only);
+                object.insert("file".to_owned(), json!(path));
+                object.insert("offset".to_owned(), offset.into());
+                object.insert("batch_seqno".to_owned(), seqno.into());
+                if let Some((_, name)) = step {
+                    object.insert("prepared".to_owned(), form.show(name).into());
+                }
+                out.text(Value::Object(object).to_string())?;
+            }
         }
     }
     match reader.judge(Later::Marks)? {

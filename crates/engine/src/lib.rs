@@ -89,7 +89,8 @@ pub use txn::database::TransactionDb;
 pub use txn::family_writes::Change;
 pub use txn::indexed_batch::IndexedBatch;
 pub use txn::overlay::OverlayIterator;
-pub use txn::transaction::{Transaction, TransactionOptions};
+pub use txn::prepared::Prepared;
+pub use txn::transaction::{NAME_BYTES_MAX, Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
 pub use txn::wanted::LockTarget;
 pub use watch::events::{

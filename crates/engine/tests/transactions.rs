@@ -396,7 +396,7 @@ fn transactions_over_an_open_database_lock_each_other_and_see_its_writes() {
         timeout: Duration::ZERO,
         ..Locking::default()
     };
-    let db = TransactionDb::over(base.clone(), locking);
+    let db = TransactionDb::over(base.clone(), locking).unwrap();
     let family = db.default_family();
     let mut tx = db.begin();
     assert_eq!(tx.get(family, b"a").unwrap().as_deref(), Some(&b"1"[..]));

@@ -514,6 +514,25 @@ impl Corpus {
         filled.expect("short records");
         batch.set_seqno(77);
         self.add("write_batch", "every-record", batch.bytes().to_vec());
+        let mut header = [0; 12];
+        header[0] = 9;
+        for (name, steps) in [
+            ("commit", &b"\x0b\x03xid"[..]),
+            ("rollback", b"\x0c\x03xid"),
+            ("empty-section", b"\x09\x0a\x03xid"),
+            (
+                "rollback-and-section",
+                b"\x0c\x01x\x0d\x09\x0a\x01x\x0b\x01y",
+            ),
+        ] {
+            self.add("two_phase", name, [&header[..], steps].concat());
+        }
+        header[8] = 2;
+        let section = b"\x09\x01\x01a\x011\x04\x02\x01b\x0a\x03xid";
+        self.add("two_phase", "section", [&header[..], section].concat());
+        let filled = batch.bytes();
+        self.add("two_phase", "every-record-inside", [&[0], filled].concat());
+        self.add("two_phase", "every-record-before", [&[1], filled].concat());
     }
 
     /// Programs for the targets that compare with a model: bytes without a form of their own.

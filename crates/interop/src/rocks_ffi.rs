@@ -360,5 +360,17 @@ unsafe extern "C" {
         transaction: *mut TransactionHandle,
         error: *mut *mut c_char,
     );
+    pub(crate) fn rocksdb_transaction_rollback(
+        transaction: *mut TransactionHandle,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_transactiondb_get_prepared_transactions(
+        db: *mut TransactionDbHandle,
+        count: *mut usize,
+    ) -> *mut *mut TransactionHandle;
+    pub(crate) fn rocksdb_transaction_get_name(
+        transaction: *mut TransactionHandle,
+        len: *mut usize,
+    ) -> *mut c_char;
     pub(crate) fn rocksdb_transaction_destroy(transaction: *mut TransactionHandle);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::ptr;
 
-use crate::memory::{c_path, take_error};
+use crate::memory::{c_path, take_bytes, take_error};
 use crate::rocks::{RocksOptions, must};
 use crate::rocks_ffi::{self as ffi, rocksdb_free};
 
@@ -160,6 +160,42 @@ impl RocksTransactions {
         }
         // SAFETY: begun above, destroyed once. A prepared one stays in the WAL.
         unsafe { ffi::rocksdb_transaction_destroy(one) };
+    }
+
+    /// Commits those of the prepared transactions for which `commits` says so, and rolls the others of its `Some` back;
+    /// the names of all there were.
+    pub fn end_prepared(&self, commits: impl Fn(&[u8]) -> Option<bool>) -> Vec<Vec<u8>> {
+        let mut count = 0;
+        // SAFETY: the database is live; the array is the caller's, or null where there is none.
+        let all =
+            unsafe { ffi::rocksdb_transactiondb_get_prepared_transactions(self.db, &mut count) };
+        let mut names = Vec::new();
+        for index in 0..count {
+            // SAFETY: the array has `count` elements.
+            let place = unsafe { all.add(index) };
+            // SAFETY: within the array.
+            let one = unsafe { *place };
+            let mut len = 0;
+            // SAFETY: `one` is live; the name is a copy for the caller.
+            let text = unsafe { ffi::rocksdb_transaction_get_name(one, &mut len) };
+            let name = take_bytes(text, len, rocksdb_free).expect("a prepared one has a name");
+            let mut error = ptr::null_mut();
+            match commits(&name) {
+                // SAFETY: `one` is live and prepared.
+                Some(true) => unsafe { ffi::rocksdb_transaction_commit(one, &mut error) },
+                // SAFETY: `one` is live and prepared.
+                Some(false) => unsafe { ffi::rocksdb_transaction_rollback(one, &mut error) },
+                None => {}
+            }
+            must("end a prepared transaction", error);
+            names.push(name);
+        }
+        if !all.is_null() {
+            // SAFETY: allocated by the library for the caller; the transactions stay its database's.
+            unsafe { rocksdb_free(all.cast()) };
+        }
+        names.sort();
+        names
     }
 }
 

@@ -275,17 +275,6 @@ fn plain_and_cuckoo_tables_are_refused_by_name() {
 }
 
 #[test]
-fn prepared_transactions_are_refused_and_committed_ones_too_while_in_the_log() {
-    for commit in [true, false] {
-        let dir = temp_dir();
-        let rocks = RocksTransactions::open(dir.path(), NEW).unwrap();
-        rocks.transact("one", b"key", b"value", commit);
-        drop(rocks);
-        refused(dir.path(), "two-phase commit");
-    }
-}
-
-#[test]
 fn compressed_wals_are_refused_by_name() {
     let dir = temp_dir();
     let rocks = Rocks::open_default(dir.path(), &format!("{NEW};wal_compression=kZSTD")).unwrap();

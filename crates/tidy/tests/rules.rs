@@ -170,6 +170,7 @@ fn the_engine_points_one_way() {
             "write/commit",
             "write/published",
             "write/queue",
+            "write/two_phase",
         ],
         &["options/stored", "store"],
         &["background"],

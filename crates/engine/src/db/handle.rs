@@ -25,6 +25,8 @@ use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
 use crate::watch::times::CallTimes;
 use crate::write::batch::WriteBatch;
+use crate::write::commit::CommitEnv;
+use crate::write::two_phase::{Phase, TwoPhase};
 
 /// Where an iterator finds the present state when it is refreshed.
 pub(super) struct FamilySource {
@@ -392,6 +394,34 @@ impl Db {
         let last = batch.last_seqno();
         batch.clear();
         Ok(last)
+    }
+
+    /// The names of the transactions that were prepared and have no end yet, in order. [`crate::TransactionDb`] ends
+    /// them; a plain store keeps them as they are, and does not keep others from what they wrote.
+    pub fn prepared_transactions(&self) -> Vec<Vec<u8>> {
+        let all = self.engine.store.prepared.all();
+        all.into_iter().map(|(name, _)| name.to_vec()).collect()
+    }
+
+    /// Takes a step of two-phase commit, and makes the writes of `batch` with it.
+    pub(crate) fn write_step(
+        &self,
+        step: TwoPhase,
+        batch: &mut WriteBatch,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let store = &self.engine.store;
+        let _call = store.begin_call()?;
+        if let Phase::Prepare(writes) = &step.phase {
+            if store.id.leveldb || !store.id.vintage.skips_unknown_records() {
+                let message = "two-phase commit in a directory of LevelDB or of RocksDB 5";
+                return Err(Error::not_supported(message).with_file(&store.id.dir));
+            }
+            self.engine.writes.env.check(writes)?;
+        } else {
+            store.check_writable()?;
+        }
+        self.engine.writes.write_step(step, batch, options)
     }
 
     fn write_whole(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {

@@ -49,6 +49,7 @@ use crate::version::{
 use crate::wal::dir as wal_dir;
 use crate::wal::log::{Wal, WalFormat};
 use crate::wal::preallocator::WalPreallocator;
+use crate::wal::replay::has_two_phase;
 use crate::watch::notices::Notices;
 use crate::watch::times::StoreTimes;
 use crate::write::commit::CommitPipeline;
@@ -494,12 +495,22 @@ impl Opener<'_> {
             }
             let least =
                 info.min_log_number + u64::from(drumlin_base::bug!("oldest-wal-not-replayed"));
-            if number >= least || number == info.prev_log_number {
+            let holds = || self.holds_sections(&wal_dir.join(&name), number, info);
+            if number >= least || number == info.prev_log_number || holds()? {
                 wals.push(number);
             }
         }
         wals.sort_unstable();
         Ok(wals)
+    }
+
+    /// Whether a WAL that no family needs is needed for what was prepared in it.
+    fn holds_sections(&self, path: &Path, number: u64, info: &RecoveredInfo) -> Result<bool> {
+        let may_hold = number >= info.sections_from && number < info.min_log_number;
+        match may_hold && !self.leveldb {
+            true => has_two_phase(self.env.files.open(path)?, number),
+            false => Ok(false),
+        }
     }
 
     /// The engine over `versions`, before its WALs are replayed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drumlin_base::{Error, Result, SeqNo};
+use drumlin_base::{Error, Result, SEQNO_MAX, SeqNo};
 use drumlin_memtable::Memtable;
 
 use crate::compaction::flush::Flushed;
@@ -13,11 +13,15 @@ use crate::family::column_family::Family;
 use crate::files::names;
 use crate::options::stored as stored_options;
 use crate::store::identity::Recovered;
+use crate::store::state::State;
 use crate::version::VersionEdit;
 use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::watch::events::RecoveryReport;
-use crate::write::batch::BatchView;
+use crate::write::batch::{BatchPart, BatchRecord, BatchView, WriteBatch};
 use crate::write::commit::LogState;
+
+/// The writes of transactions that were prepared and have no end yet, by name.
+type Sections = BTreeMap<Arc<[u8]>, WriteBatch>;
 
 /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
 /// group of edits and removes what it replaces.
@@ -35,10 +39,12 @@ fn recover_exclusively(
 ) -> Result<Recovered> {
     let _pending = engine.store.files.numbers.begin_job();
     let mut tables = Vec::new();
-    let mut recovered = replay_exclusively(engine, log, wals, needed_from, Some(&mut tables))?;
+    let (mut recovered, recovered_sections) =
+        replay_exclusively(engine, log, wals, needed_from, Some(&mut tables))?;
     let mut state = engine.store.lock_state();
     engine.writes.env.switch_wal(log, &mut state)?;
     let wal = log.wal.number();
+    carry_sections(engine, log, recovered_sections)?;
     let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
     for (&id, family) in &mut state.families {
         family.mutable_oldest_wal = wal;
@@ -84,6 +90,31 @@ pub(super) fn replay(engine: &Engine, wals: &[u64], needed_from: u64) -> Result<
     engine
         .writes
         .run_exclusive(|log| replay_exclusively(engine, log, wals, needed_from, None))
+        .map(|(recovered, sections)| {
+            for (name, writes) in sections {
+                engine.store.prepared.add(&name, &Arc::new(writes), 0);
+            }
+            recovered
+        })
+}
+
+/// Logs what is prepared anew in the live WAL and syncs it, so that no older one is needed. One record gives up each
+/// section and begins it again, so that a reader of both files meets it once.
+fn carry_sections(engine: &Engine, log: &mut LogState, sections: Sections) -> Result<()> {
+    if sections.is_empty() || drumlin_base::bug!("prepared-not-carried-over") {
+        return Ok(());
+    }
+    let wal = log.wal.number();
+    let mut record = WriteBatch::new();
+    for (name, writes) in sections {
+        record.clear();
+        record.put_rollback(&name)?;
+        record.put_prepared(&name, &writes)?;
+        record.set_seqno(log.last_seqno + 1);
+        log.wal.append(record.bytes())?;
+        engine.store.prepared.add(&name, &Arc::new(writes), wal);
+    }
+    log.wal.sync_handle().run()
 }
 
 /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`. With the
@@ -94,7 +125,7 @@ fn replay_exclusively(
     wals: &[u64],
     needed_from: u64,
     mut tables: Option<&mut Vec<(u32, Flushed)>>,
-) -> Result<Recovered> {
+) -> Result<(Recovered, Sections)> {
     let first_seqno = engine.store.visible_seqno();
     let replay = WalReplay {
         env: &engine.store.id.env,
@@ -104,11 +135,13 @@ fn replay_exclusively(
         needed_from,
         flushed: FlushedFamily::all(&engine.store.lock_state().versions),
     };
+    let mut sections = Sections::new();
     let replayed = replay.run(wals, |wal, batch| {
-        apply_recovered(engine, log, wal, batch)?;
-        tables
-            .as_mut()
-            .map_or(Ok(()), |tables| flush_recovered(engine, tables, false))
+        let taken = apply_recovered(engine, log, (wal, batch), &mut sections)?;
+        if let Some(tables) = &mut tables {
+            flush_recovered(engine, tables, false)?;
+        }
+        Ok(taken)
     })?;
     set_last_seqno(engine, log, first_seqno.max(replayed.last_seqno));
     if let Some(tables) = tables {
@@ -121,44 +154,81 @@ fn replay_exclusively(
         mended: replayed.mended,
         files_removed: 0,
         leveldb: engine.store.id.leveldb,
+        prepared: sections.len(),
     };
-    Ok(Recovered {
-        report,
-        wals: replayed.wals,
-    })
+    let wals = replayed.wals;
+    Ok((Recovered { report, wals }, sections))
 }
 
+/// Applies what `batch` of the WAL `wal` makes, and keeps in `sections` what waits for its commit. The sequence numbers
+/// it took.
 fn apply_recovered(
     engine: &Engine,
     log: &mut LogState,
-    wal: u64,
-    batch: &BatchView<'_>,
-) -> Result<()> {
+    (wal, batch): (u64, &BatchView<'_>),
+    sections: &mut Sections,
+) -> Result<u64> {
+    let named = |error: Error| error.with_file(&names::wal(&engine.store.id.wal_dir, wal));
     let state = engine.store.lock_state();
     let mut seqno = batch.seqno();
-    for record in batch.iter() {
-        let record = record?;
-        if let Some(family) = state.families.get(&record.family) {
-            // Older WAL files hold what this family's tables already have.
-            if wal >= family.mutable_oldest_wal {
-                family
-                    .mutable
-                    .add(seqno, record.kind, record.key, record.value);
+    for part in batch.parts() {
+        match part? {
+            BatchPart::Record(record) => {
+                add_recovered(&state, wal, seqno, &record).map_err(named)?;
+                seqno += 1;
             }
-        } else if record.family > state.versions.max_family_id() {
-            let message = format!("the WAL writes to the unknown family {}", record.family);
-            return Err(
-                Error::corruption(message).with_file(&names::wal(&engine.store.id.wal_dir, wal))
-            );
+            BatchPart::Prepared(section) => {
+                let writes = WriteBatch::of_section(&section);
+                if sections.insert(section.name.into(), writes).is_some() {
+                    let name = section.name.escape_ascii();
+                    let message = format!("the WAL prepares the transaction \"{name}\" twice");
+                    return Err(named(Error::corruption(message)));
+                }
+            }
+            BatchPart::Commit(name) => {
+                // What is not there was committed into tables, and its WAL let go.
+                let Some(writes) = sections.remove(name) else {
+                    continue;
+                };
+                if u64::from(writes.count()) > SEQNO_MAX - seqno {
+                    let message =
+                        "a prepared transaction is committed past the last sequence number";
+                    return Err(named(Error::corruption(message)));
+                }
+                for record in writes.iter() {
+                    add_recovered(&state, wal, seqno, &record?).map_err(named)?;
+                    seqno += 1;
+                }
+            }
+            BatchPart::Rollback(name) => {
+                if !drumlin_base::bug!("rolled-back-comes-back") {
+                    sections.remove(name);
+                }
+            }
         }
-        seqno += 1;
     }
     drop(state);
-    set_last_seqno(
-        engine,
-        log,
-        engine.store.visible_seqno().max(seqno.saturating_sub(1)),
-    );
+    let last = engine.store.visible_seqno().max(seqno.saturating_sub(1));
+    set_last_seqno(engine, log, last);
+    Ok(seqno - batch.seqno())
+}
+
+/// Adds a record of the WAL `wal` to its memtable.
+fn add_recovered(state: &State, wal: u64, seqno: SeqNo, record: &BatchRecord<'_>) -> Result<()> {
+    let Some(family) = state.families.get(&record.family) else {
+        if record.family > state.versions.max_family_id() {
+            let message = format!("the WAL writes to the unknown family {}", record.family);
+            return Err(Error::corruption(message));
+        }
+        return Ok(()); // It was dropped, or is not opened.
+    };
+    // Older WAL files hold what this family's tables already have.
+    if wal >= family.mutable_oldest_wal {
+        let BatchRecord {
+            kind, key, value, ..
+        } = *record;
+        family.mutable.add(seqno, kind, key, value);
+    }
     Ok(())
 }
 

@@ -63,7 +63,9 @@ impl HeldFiles {
             names => names?,
         };
         names.retain(|name| match FileName::parse(name) {
-            Some(FileName::Wal(number)) => number >= needed || number == info.prev_log_number,
+            Some(FileName::Wal(number)) => {
+                number >= needed.min(info.sections_from) || number == info.prev_log_number
+            }
             _ => true,
         });
         let mut begun = Vec::new();

@@ -20,6 +20,7 @@ impl Store {
             return 0;
         }
         if let Some(oldest) = state.oldest_wal() {
+            self.oldest_unflushed_wal.store(oldest, Ordering::Release);
             // A WAL that the MANIFEST names stays too, or recovery would take it for lost.
             let oldest = match drumlin_base::bug!("wal-removed-early") {
                 true => oldest + 1,

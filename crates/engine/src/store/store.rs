@@ -26,6 +26,7 @@ use crate::store::watch::Watch;
 use crate::watch::events::Health;
 use crate::watch::notices::DeliverAtEnd;
 use crate::write::published::Published;
+use crate::write::two_phase::PreparedSections;
 
 /// See the module.
 pub(crate) struct Store {
@@ -49,6 +50,10 @@ pub(crate) struct Store {
     pub(crate) durable: AtomicU64,
     /// WAL files below this number are in tables; follows `state`.
     pub(crate) oldest_wal: AtomicU64,
+    /// WAL files below this number hold no writes of a memtable; they may hold prepared transactions. Follows `state`.
+    pub(crate) oldest_unflushed_wal: AtomicU64,
+    /// The transactions that are prepared.
+    pub(crate) prepared: PreparedSections,
     pub(crate) health: AtomicU8,
     pub(crate) closing: Arc<AtomicBool>,
 }
@@ -63,6 +68,7 @@ impl Store {
         state: State,
         last_seqno: SeqNo,
     ) -> Self {
+        let prepared = PreparedSections::new(Arc::clone(state.versions.sections()));
         Self {
             id,
             files,
@@ -77,6 +83,8 @@ impl Store {
             published: Published::new(last_seqno),
             durable: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
+            oldest_unflushed_wal: AtomicU64::new(0),
+            prepared,
             health: AtomicU8::new(Health::Healthy as u8),
             closing: Arc::new(AtomicBool::new(false)),
         }

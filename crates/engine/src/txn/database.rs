@@ -12,6 +12,7 @@ use crate::family::snapshot::Snapshot;
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::read::DbIterator;
 use crate::txn::core::{Core, Isolation, Locking};
+use crate::txn::prepared::Prepared;
 use crate::txn::transaction::{Transaction, TransactionOptions};
 use crate::txn::waits_for::DeadlockStep;
 use crate::write::batch::WriteBatch;
@@ -77,14 +78,54 @@ impl TransactionDb {
         locking: Locking,
     ) -> Result<Self> {
         let db = Db::open_families(dir, options, families)?;
+        Self::over(db, locking)
+    }
+
+    /// Transactions over a database that is open, with those that are prepared in it. Whoever writes to `db` itself, past the
+    /// transactions, meets none of their locks.
+    ///
+    /// # Errors
+    /// `NotSupported` where something prepared writes to a family with a key order of the user's.
+    pub fn over(db: Db, locking: Locking) -> Result<Self> {
         let core = Core::new(db, locking);
+        for (name, writes) in core.db.engine.store.prepared.all() {
+            let transaction = Transaction::new(&core, plain());
+            let taken = transaction.take_up(&name, writes);
+            taken.map_err(|error| {
+                let name = name.escape_ascii();
+                error.context(format!(
+                    "the prepared transaction \"{name}\" cannot be taken up"
+                ))
+            })?;
+        }
         Ok(Self { core })
     }
 
-    /// Transactions over a database that is open. Whoever writes to `db` itself, past the transactions, meets none of their locks.
-    pub fn over(db: Db, locking: Locking) -> Self {
-        let core = Core::new(db, locking);
-        Self { core }
+    /// The transaction that was prepared as `name`, to be committed or rolled back; `None` where there is none, or
+    /// another thread is ending it.
+    pub fn prepared(&self, name: impl AsRef<[u8]>) -> Option<Prepared<'_>> {
+        let name = name.as_ref();
+        let is_there = self.core.is_standing(name);
+        is_there.then(|| Prepared::new(&self.core, name))
+    }
+
+    /// The names of the transactions that are prepared, in order: those of this process, and those that were when the
+    /// database was opened.
+    pub fn prepared_transactions(&self) -> Vec<Vec<u8>> {
+        self.core.standing_names()
+    }
+
+    /// Drops a family with all it has, once nobody holds a lock in it.
+    ///
+    /// # Errors
+    /// As [`Db::drop_family`]; `TimedOut` where a transaction, or one that is prepared, holds locks in it for too long.
+    pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        if !family.order().equality_is_bytewise() {
+            return self.core.db.drop_family(family); // Nobody has locks in it.
+        }
+        let mut transaction = self.begin_with(plain());
+        transaction.lock_range(family, None, None)?;
+        self.core.db.drop_family(family)
     }
 
     /// Begins a transaction that sees the present moment.
@@ -168,11 +209,7 @@ impl TransactionDb {
     /// # Errors
     /// As [`Db::write`], [`Transaction::put`] and [`Transaction::delete_range`].
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<SeqNo> {
-        let mut transaction = self.begin_with(TransactionOptions {
-            snapshot: false,
-            isolation: Some(Isolation::Locks),
-            ..TransactionOptions::default()
-        });
+        let mut transaction = self.begin_with(plain());
         transaction.lock_written(&batch)?;
         transaction.adopt(batch);
         transaction.commit_with(options)
@@ -247,6 +284,15 @@ impl TransactionDb {
     /// As [`Db::close`].
     pub fn close(self) -> Result<()> {
         self.core.db.close()
+    }
+}
+
+/// What locks as it goes, and reads the present.
+fn plain() -> TransactionOptions {
+    TransactionOptions {
+        snapshot: false,
+        isolation: Some(Isolation::Locks),
+        ..TransactionOptions::default()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Batches that are read before they are written, and transactions over [`crate::Db`]: keys are locked as they are
 //! written, or just before all is written at once.
 //!
-//! Nothing below this folder knows of it, so that a program without transactions pays nothing for them.
+//! Below this folder only the steps of two-phase commit are known, as records of the log (`write/two_phase`): a program
+//! without transactions pays nothing for them.
 
 pub(crate) mod core;
 pub(crate) mod database;
@@ -12,6 +13,7 @@ pub(crate) mod lock_table;
 pub(crate) mod ordered_map;
 pub(crate) mod overlay;
 pub(crate) mod own_writes;
+pub(crate) mod prepared;
 pub(crate) mod range_locks;
 pub(crate) mod reads;
 pub(crate) mod stripes;

@@ -5,6 +5,7 @@
 //! is locked had a newer version than the snapshot when its lock was taken; so none has until the commit.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo};
@@ -13,16 +14,20 @@ use crate::family::column_family::ColumnFamily;
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{ReadOptions, WriteOptions};
 use crate::read::KeyInterval;
-use crate::txn::core::{Core, Isolation, Written};
+use crate::txn::core::{Core, Held, Isolation, Standing, Written};
 use crate::txn::indexed_batch::{check_order, check_range, get_over};
 use crate::txn::lock::{Claim, LockKey, Mode, Owner};
 use crate::txn::lock_table::Patience;
 use crate::txn::overlay::{Course, OverlayIterator};
 use crate::txn::own_writes::{Mark, OwnWrites};
-use crate::txn::range_locks::RangeId;
+use crate::txn::prepared::Prepared;
 use crate::txn::reads::{End, Reads, Stretch};
 use crate::txn::wanted::KeysBetween;
 use crate::write::batch::WriteBatch;
+use crate::write::two_phase::{Phase, TwoPhase};
+
+/// The longest name of a prepared transaction, in bytes: RocksDB's.
+pub const NAME_BYTES_MAX: usize = 512;
 
 /// How one transaction goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +49,6 @@ impl Default for TransactionOptions {
             isolation: None,
         }
     }
-}
-
-/// A lock that a transaction holds.
-#[derive(Debug)]
-enum Held {
-    Key(LockKey),
-    Range(RangeId),
 }
 
 /// A point that a transaction went past.
@@ -362,6 +360,72 @@ impl<'db> Transaction<'db> {
         self.core.db.commit(self.writes.batch_mut(), options)
     }
 
+    /// Writes everything to the log under `name`, to be committed or rolled back later: whatever happens to the process,
+    /// and after a power cut where the write was synced ([`Transaction::prepare_with`]). Nobody sees the writes before
+    /// they are committed, and its locks are held until then. The WAL files from here on are kept meanwhile, until the
+    /// database is opened anew. Where it is done nothing of the transaction can fail but writing itself.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`], and the transaction is rolled back. `InvalidArgument` for a name that another prepared
+    /// transaction has, that is empty or longer than [`NAME_BYTES_MAX`]; `NotSupported` where the directory is kept in
+    /// the format of LevelDB or of RocksDB 5.
+    pub fn prepare(self, name: impl AsRef<[u8]>) -> Result<Prepared<'db>> {
+        self.prepare_with(name, &WriteOptions::default())
+    }
+
+    /// As [`Transaction::prepare`], with options of the write.
+    ///
+    /// # Errors
+    /// As [`Transaction::prepare`].
+    pub fn prepare_with(
+        mut self,
+        name: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<Prepared<'db>> {
+        let name = name.as_ref();
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let len = name.len();
+            let message = format!(
+                "the name of a prepared transaction has {len} bytes, not 1 to {NAME_BYTES_MAX}"
+            );
+            return Err(Error::invalid_argument(message));
+        }
+        if self.isolation != Isolation::Locks && !self.writes.batch().is_empty() {
+            self.lock_all()?;
+        }
+        self.core.take_name(name)?;
+        let writes = Arc::new(std::mem::take(&mut self.writes).into_batch());
+        let step = TwoPhase::new(name, Phase::Prepare(Arc::clone(&writes)));
+        let mut nothing = WriteBatch::new();
+        let logged = step.and_then(|step| self.core.db.write_step(step, &mut nothing, options));
+        if let Err(error) = logged {
+            self.core.free_name(name);
+            return Err(error);
+        }
+        Ok(self.stand(name, writes))
+    }
+
+    /// Locks what `writes` of a transaction prepared as `name` write to, as it did before the database was opened.
+    pub(crate) fn take_up(mut self, name: &[u8], writes: Arc<WriteBatch>) -> Result<()> {
+        if !drumlin_base::bug!("prepared-locks-forgotten") {
+            let written = self.core.written_where_present(&writes)?;
+            self.lock_each(written)?;
+        }
+        self.core.take_name(name)?;
+        let _stays = self.stand(name, writes);
+        Ok(())
+    }
+
+    fn stand(mut self, name: &[u8], writes: Arc<WriteBatch>) -> Prepared<'db> {
+        let standing = Standing {
+            owner: self.owner,
+            locks: std::mem::take(&mut self.locks),
+            writes,
+        };
+        self.core.stand(name, standing);
+        Prepared::new(self.core, name)
+    }
+
     /// Gives everything up, as dropping it does.
     pub fn rollback(self) {
         drop(self);
@@ -375,7 +439,12 @@ impl<'db> Transaction<'db> {
 
     /// Locks what `batch` writes to. See [`Transaction::put`] for the errors.
     pub(crate) fn lock_written(&mut self, batch: &WriteBatch) -> Result<()> {
-        for Written { family, key, end } in self.core.written(batch)? {
+        let written = self.core.written(batch)?;
+        self.lock_each(written)
+    }
+
+    fn lock_each(&mut self, written: Vec<Written<'_>>) -> Result<()> {
+        for Written { family, key, end } in written {
             match end {
                 None => self.lock_now(&family, key, Mode::Exclusive)?,
                 Some(end) => {
@@ -605,12 +674,7 @@ impl<'db> Transaction<'db> {
     }
 
     fn unlock_after(&mut self, kept: usize) {
-        for lock in self.locks.drain(kept..).rev() {
-            match lock {
-                Held::Key(key) => self.core.locks.unlock(self.owner, &key),
-                Held::Range(id) => self.core.locks.unlock_range(id),
-            }
-        }
+        self.core.unlock(self.owner, self.locks.drain(kept..));
     }
 }
 

@@ -21,6 +21,7 @@ mod numbers;
 pub mod obsolete;
 mod open;
 mod recover;
+mod section_wals;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -37,4 +38,5 @@ pub use manifest::{ManifestCopy, locate_manifest};
 pub use numbers::{FileNumbers, JobFiles};
 pub use open::{RecoveredInfo, VersionSetOptions};
 pub use recover::{DEFAULT_FAMILY, find_table};
+pub use section_wals::SectionWals;
 pub use set::VersionSet;

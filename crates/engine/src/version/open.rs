@@ -58,6 +58,8 @@ pub struct RecoveredInfo {
     pub manifest_end: Verdict,
     /// WAL files from this number on must be replayed.
     pub min_log_number: u64,
+    /// Older ones from this number on may hold sections of two-phase commit that are needed as well.
+    pub sections_from: u64,
     /// An older WAL to be replayed too; 0 for none (old LevelDB).
     pub prev_log_number: u64,
     /// WAL files the MANIFEST tracks: number, and bytes synced when the file was closed.
@@ -138,6 +140,7 @@ impl VersionSet {
             manifest_number,
             manifest_end: verdict,
             min_log_number: set.min_log_number(),
+            sections_from: set.recorded.min_log_number_to_keep,
             prev_log_number: set.recorded.prev_log_number,
             tracked_wals: set
                 .recorded
@@ -205,6 +208,8 @@ impl VersionSet {
             manifest_number: 0,
             snapshot_bytes: 0,
             left: Left::default(),
+            sections: Arc::default(),
+            kept_from: u64::MAX,
             in_doubt: false,
             healed: None,
             poison: None,

@@ -15,7 +15,7 @@ use super::family_versions::FamilyVersions;
 use super::left_files::{Leaving, Left};
 use super::manifest::{ManifestCopy, Snapshot, write_and_make_live};
 use super::recover::RecordedNumbers;
-use super::{FileNumbers, NewFile, Profile, VersionBuilder, VersionEdit};
+use super::{FileNumbers, NewFile, Profile, SectionWals, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
@@ -43,6 +43,10 @@ pub struct VersionSet {
     pub(super) snapshot_bytes: u64,
     /// The files that left the versions.
     pub(super) left: Left,
+    /// Which WAL files hold sections of two-phase commit.
+    pub(super) sections: Arc<SectionWals>,
+    /// WAL files from here on are kept for their sections, as the MANIFEST says.
+    pub(super) kept_from: u64,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
     pub(super) in_doubt: bool,
@@ -118,12 +122,16 @@ impl VersionSet {
         self.recorded.max_family = self.recorded.max_family.max(id);
     }
 
-    /// WAL files below this number hold nothing any family still needs.
+    /// WAL files below this number hold nothing any family still needs, and no section of two-phase commit.
     pub fn min_log_number(&self) -> u64 {
-        let oldest = self.families.values().map(|family| family.log_number).min();
-        oldest
-            .unwrap_or(0)
-            .max(self.recorded.min_log_number_to_keep)
+        let oldest = oldest_log(&self.families);
+        let needed = oldest.max(self.recorded.min_log_number_to_keep);
+        needed.min(self.kept_from)
+    }
+
+    /// Where sections of two-phase commit are noted, so that their WAL files are kept.
+    pub fn sections(&self) -> &Arc<SectionWals> {
+        &self.sections
     }
 
     /// The number of the live MANIFEST.
@@ -166,7 +174,30 @@ impl VersionSet {
         let mut next = self.families.clone();
         let mut leaving = Leaving::default();
         self.build(&edits, &mut next, &mut leaving)?;
-        self.commit(edits, next, leaving)
+        if !self.sections.is_used() {
+            return self.commit(edits, next, leaving);
+        }
+        let (kept_before, needed) = (self.kept_from, oldest_log(&next));
+        self.keep_sections(&mut edits, needed);
+        let done = self.commit(edits, next, leaving);
+        match &done {
+            Ok(()) => self.sections.forget_below(needed),
+            Err(_) => self.kept_from = kept_before,
+        }
+        done
+    }
+
+    /// Has `edits` say from where on WAL files are kept, when families need them from `needed` on.
+    fn keep_sections(&mut self, edits: &mut [VersionEdit], needed: u64) {
+        let moves = edits.iter().any(|edit| edit.log_number.is_some());
+        if let (Some(last), true) = (edits.last_mut(), moves) {
+            let oldest = match drumlin_base::bug!("wal-of-a-section-let-go") {
+                true => None,
+                false => self.sections.oldest(needed),
+            };
+            self.kept_from = oldest.unwrap_or(u64::MAX);
+            last.min_log_number_to_keep = Some(needed.min(self.kept_from));
+        }
     }
 
     /// Creates a family; its id.
@@ -345,6 +376,7 @@ impl VersionSet {
     /// as other readers want it.
     fn forget_wals(&self, next: &BTreeMap<u32, FamilyVersions>) -> Option<VersionEdit> {
         let needed = next.values().map(|family| family.log_number).min()?;
+        let needed = needed.min(self.kept_from);
         let (oldest, _) = self.recorded.wals.first_key_value()?;
         (*oldest < needed).then(|| VersionEdit {
             wals_deleted_below: Some(needed),
@@ -439,6 +471,12 @@ impl VersionSet {
             max_family: self.recorded.max_family,
         }
     }
+}
+
+/// The oldest WAL that a family of `families` needs.
+fn oldest_log(families: &BTreeMap<u32, FamilyVersions>) -> u64 {
+    let oldest = families.values().map(|family| family.log_number).min();
+    oldest.unwrap_or(0)
 }
 
 /// Gives the tables of `edit` that have no epoch one.

@@ -387,9 +387,11 @@ impl Wal {
         closed.map(|(_, len)| *len)
     }
 
-    /// Bytes in files that may still be needed.
-    pub(crate) fn live_bytes(&self) -> u64 {
-        self.len() + self.closed.iter().map(|(_, len)| len).sum::<u64>()
+    /// Bytes in files that may still be needed, from file `number` on.
+    pub(crate) fn live_bytes_from(&self, number: u64) -> u64 {
+        let closed = self.closed.iter();
+        let closed = closed.filter(|(closed, _)| *closed >= number);
+        self.len() + closed.map(|(_, len)| len).sum::<u64>()
     }
 
     /// Gives up the live file after a failed append, cutting off what the append left behind so

@@ -35,11 +35,12 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    fn count(&mut self, batch: &BatchView<'_>) {
+    /// Counts `batch`, which took `taken` sequence numbers.
+    fn count(&mut self, batch: &BatchView<'_>, taken: u64) {
         self.batches += 1;
-        self.entries += u64::from(batch.count());
-        if batch.count() > 0 {
-            let last = batch.seqno() + u64::from(batch.count()) - 1;
+        self.entries += taken;
+        if taken > 0 {
+            let last = batch.seqno() + taken - 1;
             self.last_seqno = self.last_seqno.max(last);
         }
     }
@@ -107,7 +108,8 @@ enum Gap {
 }
 
 impl WalReplay<'_> {
-    /// Hands every batch of `wals` (ascending numbers), with the number of its WAL, to `apply`.
+    /// Hands every batch of `wals` (ascending numbers), with the number of its WAL, to `apply`, which says how many
+    /// sequence numbers it took.
     ///
     /// # Errors
     /// `Corruption` naming WAL and offset when synced writes are damaged (and `point_in_time` is
@@ -115,7 +117,7 @@ impl WalReplay<'_> {
     pub(crate) fn run(
         &self,
         wals: &[u64],
-        mut apply: impl FnMut(u64, &BatchView<'_>) -> Result<()>,
+        mut apply: impl FnMut(u64, &BatchView<'_>) -> Result<u64>,
     ) -> Result<Replayed> {
         let mut replayed = Replayed::default();
         let mut before: BTreeMap<u64, Ended> = BTreeMap::new();
@@ -144,8 +146,8 @@ impl WalReplay<'_> {
             let last = replayed.last_seqno;
             if let Some(mended) = self.mended(later, &ended, &before, last)? {
                 let batch = BatchView::new(&mended.payload)?;
-                apply(wal, &batch)?;
-                replayed.count(&batch);
+                let taken = apply(wal, &batch)?;
+                replayed.count(&batch, taken);
                 let offset = mended.offset;
                 replayed.mended = Some(WalMend { wal, offset });
                 ended.end.offset = mended.end;
@@ -170,7 +172,7 @@ impl WalReplay<'_> {
         &self,
         wal: u64,
         replayed: &mut Replayed,
-        apply: &mut impl FnMut(u64, &BatchView<'_>) -> Result<()>,
+        apply: &mut impl FnMut(u64, &BatchView<'_>) -> Result<u64>,
     ) -> Result<Ended> {
         let path = self.path(wal);
         let mut reader = RecordReader::new(self.env.files.open(&path)?, wal);
@@ -179,8 +181,8 @@ impl WalReplay<'_> {
             let offset = record.offset;
             let batch = BatchView::new(record.payload)
                 .map_err(|error| error.with_offset(offset).with_file(&path))?;
-            apply(wal, &batch)?;
-            replayed.count(&batch);
+            let taken = apply(wal, &batch)?;
+            replayed.count(&batch, taken);
         }
         let end = reader.end().unwrap_or(End {
             offset: 0,
@@ -407,4 +409,18 @@ fn first_of(batch: &BatchView<'_>) -> (SeqNo, Vec<WalMark>) {
 /// `Io`.
 pub(crate) fn begins_with_own(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<bool> {
     Ok(RecordReader::new(file, wal).read()?.is_some())
+}
+
+/// Whether the WAL `wal` has a step of two-phase commit, as far as it is sound.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn has_two_phase(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<bool> {
+    let mut reader = RecordReader::new(file, wal);
+    while let Some(record) = reader.read()? {
+        if BatchView::new(record.payload).is_ok_and(|batch| batch.is_two_phase()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -36,6 +36,8 @@ pub struct RecoveryReport {
     pub files_removed: usize,
     /// Whether the directory is written in LevelDB's format.
     pub leveldb: bool,
+    /// Transactions that were prepared, and neither committed nor rolled back.
+    pub prepared: usize,
 }
 
 /// Where replay of the WAL stopped.

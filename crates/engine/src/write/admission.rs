@@ -98,14 +98,14 @@ impl WriteEnv {
     /// Refuses a write that would take the disk's reserve.
     fn check_space(&self, own: &PendingWrite) -> Result<()> {
         let only_deletes = || {
-            let mut records = own.batch.iter();
+            let mut records = own.writes().iter();
             records.all(|record| record.is_ok_and(|record| is_deletion(record.kind)))
         };
         match self
             .store
             .files
             .space
-            .reserve_bytes(own.batch.len(), only_deletes)
+            .reserve_bytes(own.writes().len(), only_deletes)
         {
             Err(error) if error.kind() != ErrorKind::NoSpace => {
                 // If free space is unknown, write anyway.

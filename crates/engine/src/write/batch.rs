@@ -11,7 +11,9 @@ use drumlin_base::coding::{fixed64_at, put_slice, put_varint32, varint_len};
 use drumlin_base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use drumlin_base::{Result, SEQNO_MAX, SeqNo};
 
-pub use crate::write::batch_view::{BATCH_HEADER_BYTES, BatchIter, BatchRecord, BatchView};
+pub use crate::write::batch_view::{
+    BATCH_HEADER_BYTES, BatchIter, BatchPart, BatchParts, BatchRecord, BatchView, PreparedSection,
+};
 use crate::write::batch_view::{COUNT_AT, tag, too_large};
 
 /// Writes that are applied together, in order.
@@ -175,6 +177,54 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Adds the records of `other` as the section that the transaction `name` prepared.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::append`].
+    pub(crate) fn put_prepared(&mut self, name: &[u8], other: &Self) -> Result<()> {
+        self.reserve_record(2 + other.records().len() + slice_len(name))?;
+        let Some(count) = self.count.checked_add(other.count) else {
+            return Err(too_large("batch", self.bytes.len(), BATCH_BYTES_MAX));
+        };
+        self.bytes.push(tag::BEGIN_PREPARE);
+        self.bytes.extend_from_slice(other.records());
+        self.bytes.push(tag::END_PREPARE);
+        put_slice(&mut self.bytes, name);
+        self.set_count(count);
+        Ok(())
+    }
+
+    /// Adds the marker that commits what `name` prepared.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::append`].
+    pub(crate) fn put_commit(&mut self, name: &[u8]) -> Result<()> {
+        self.put_marker(tag::COMMIT, name)
+    }
+
+    /// Adds the marker that gives up what `name` prepared.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::append`].
+    pub(crate) fn put_rollback(&mut self, name: &[u8]) -> Result<()> {
+        self.put_marker(tag::ROLLBACK, name)
+    }
+
+    fn put_marker(&mut self, tag: u8, name: &[u8]) -> Result<()> {
+        self.reserve_record(1 + slice_len(name))?;
+        self.bytes.push(tag);
+        put_slice(&mut self.bytes, name);
+        Ok(())
+    }
+
+    /// The batch of the records of `section`.
+    pub(crate) fn of_section(section: &PreparedSection<'_>) -> Self {
+        let mut batch = Self::with_capacity(section.records.len());
+        batch.bytes.extend_from_slice(section.records);
+        batch.set_count(section.count);
+        batch
+    }
+
     /// Moves the batch out and leaves nothing, not even a header. Every other method needs one: give the batch back.
     pub(crate) fn take(&mut self) -> Self {
         Self {
@@ -254,7 +304,12 @@ impl WriteBatch {
     /// `Corruption` when a record is cut or unknown or the count is wrong, `NotSupported` for
     /// records of two-phase commit and user timestamps, `TooLarge` past a limit.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        let count = BatchView::new(&bytes)?.count();
+        let view = BatchView::new(&bytes)?;
+        if view.is_two_phase() {
+            // Names the first step.
+            view.iter().try_for_each(|record| record.map(drop))?;
+        }
+        let count = view.count();
         Ok(Self { bytes, count })
     }
 
@@ -425,8 +480,10 @@ mod tests {
     #[test]
     fn foreign_records_are_refused_by_name_and_unknown_ones_as_damage() {
         for (tag, kind) in [
-            (0x9, ErrorKind::NotSupported),
-            (0xA, ErrorKind::NotSupported),
+            (0x9, ErrorKind::Corruption), // A section without an end, and an end without a section.
+            (0xA, ErrorKind::Corruption),
+            (0xB, ErrorKind::NotSupported),
+            (0xC, ErrorKind::NotSupported),
             (0x12, ErrorKind::NotSupported),
             (0x13, ErrorKind::NotSupported),
             (0x14, ErrorKind::NotSupported),

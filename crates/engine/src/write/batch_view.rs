@@ -1,5 +1,9 @@
 //! Reading batches in RocksDB's bytes: one validated walk for those of this process and for those from a log.
 //!
+//! A log also has the steps of two-phase commit: a prepared section, whose records wait for a commit of its name and
+//! take no sequence numbers until then, and the markers that commit it or roll it back. [`BatchView::parts`] has all of
+//! them; [`BatchIter`] walks plain batches and refuses these by name.
+//!
 //! Format page: `docs/format/write-batch.md`.
 
 use drumlin_base::coding::{Reader, fixed32_at, fixed64_at};
@@ -67,6 +71,7 @@ pub(super) fn too_large(what: &str, len: usize, limit: usize) -> Error {
 pub struct BatchView<'a> {
     seqno: SeqNo,
     count: u32,
+    two_phase: bool,
     records: &'a [u8],
 }
 
@@ -84,9 +89,16 @@ impl<'a> BatchView<'a> {
         };
         let (_, records) = bytes.split_at(BATCH_HEADER_BYTES);
         let mut found = 0u64;
-        for record in BatchIter::new(records) {
-            record?;
-            found += 1;
+        let mut two_phase = false;
+        for part in BatchParts::new(records) {
+            match part? {
+                BatchPart::Record(_) => found += 1,
+                BatchPart::Prepared(section) => {
+                    found += u64::from(section.count);
+                    two_phase = true;
+                }
+                BatchPart::Commit(_) | BatchPart::Rollback(_) => two_phase = true,
+            }
         }
         if found != u64::from(count) && !drumlin_base::bug!("batch-count-unchecked") {
             let message = format!("the batch holds {found} records, its header says {count}");
@@ -99,6 +111,7 @@ impl<'a> BatchView<'a> {
         Ok(Self {
             seqno,
             count,
+            two_phase,
             records,
         })
     }
@@ -108,12 +121,22 @@ impl<'a> BatchView<'a> {
         self.seqno
     }
 
-    /// Records that take a sequence number.
+    /// Records that take a sequence number, now or, in a prepared section, once it is committed.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Walks the records.
+    /// Whether it has a step of two-phase commit.
+    pub fn is_two_phase(&self) -> bool {
+        self.two_phase
+    }
+
+    /// Walks the records and the steps of two-phase commit.
+    pub fn parts(&self) -> BatchParts<'a> {
+        BatchParts::new(self.records)
+    }
+
+    /// Walks the records of a batch without steps of two-phase commit; these are refused by name.
     pub fn iter(&self) -> BatchIter<'a> {
         BatchIter::new(self.records)
     }
@@ -156,6 +179,10 @@ impl<'a> Iterator for BatchIter<'a> {
             match step(&mut self.rest) {
                 Ok(Some(Step::Record(record))) => return Some(Ok(record)),
                 Ok(Some(Step::LogData(_) | Step::Nothing)) => {}
+                Ok(Some(Step::Marker(tag, _))) => {
+                    self.rest = Reader::new(&[]);
+                    return Some(Err(unreadable(tag)));
+                }
                 Ok(None) => return None,
                 Err(error) => {
                     self.rest = Reader::new(&[]);
@@ -166,9 +193,110 @@ impl<'a> Iterator for BatchIter<'a> {
     }
 }
 
+/// One piece of a batch from a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchPart<'a> {
+    /// A write, which takes the next sequence number.
+    Record(BatchRecord<'a>),
+    /// Writes that wait for the commit of their name.
+    Prepared(PreparedSection<'a>),
+    /// The writes prepared under this name are made here, from the next sequence number on.
+    Commit(&'a [u8]),
+    /// The writes prepared under this name are given up.
+    Rollback(&'a [u8]),
+}
+
+/// The writes that a transaction prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreparedSection<'a> {
+    /// The transaction's name.
+    pub name: &'a [u8],
+    /// The bytes of its records, each of them sound.
+    pub records: &'a [u8],
+    /// How many they are.
+    pub count: u32,
+}
+
+/// Walks the parts of a batch: log data and no-ops are passed over. After an error it ends.
+#[derive(Clone, Debug)]
+pub struct BatchParts<'a> {
+    records: &'a [u8],
+    rest: Reader<'a>,
+}
+
+impl<'a> BatchParts<'a> {
+    /// Walks `records`, the bytes after a batch's header.
+    pub fn new(records: &'a [u8]) -> Self {
+        Self {
+            records,
+            rest: Reader::new(records),
+        }
+    }
+
+    fn next_part(&mut self) -> Result<Option<BatchPart<'a>>> {
+        loop {
+            return match step(&mut self.rest)? {
+                None => Ok(None),
+                Some(Step::LogData(_) | Step::Nothing) => continue,
+                Some(Step::Record(record)) => Ok(Some(BatchPart::Record(record))),
+                Some(Step::Marker(tag::BEGIN_PREPARE, _)) => self.section().map(Some),
+                Some(Step::Marker(tag::COMMIT, name)) => Ok(Some(BatchPart::Commit(name))),
+                Some(Step::Marker(tag::ROLLBACK, name)) => Ok(Some(BatchPart::Rollback(name))),
+                Some(Step::Marker(..)) => Err(Error::corruption(
+                    "a prepared section of a batch ends without a beginning",
+                )),
+            };
+        }
+    }
+
+    /// The section whose beginning was just read.
+    fn section(&mut self) -> Result<BatchPart<'a>> {
+        let begin = self.records.len() - self.rest.rest().len();
+        let mut count = 0u32;
+        loop {
+            let end = self.records.len() - self.rest.rest().len();
+            match step(&mut self.rest)? {
+                Some(Step::Record(_)) => count = count.saturating_add(1),
+                Some(Step::LogData(_) | Step::Nothing) => {}
+                Some(Step::Marker(tag::END_PREPARE, name)) => {
+                    let records = self.records.get(begin..end).unwrap_or_default();
+                    return Ok(BatchPart::Prepared(PreparedSection {
+                        name,
+                        records,
+                        count,
+                    }));
+                }
+                Some(Step::Marker(tag, _)) => {
+                    let message =
+                        format!("a prepared section of a batch has a record of tag {tag:#x}");
+                    return Err(Error::corruption(message));
+                }
+                None => {
+                    let message = "a prepared section of a batch does not end in it";
+                    return Err(Error::corruption(message));
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for BatchParts<'a> {
+    type Item = Result<BatchPart<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_part();
+        if next.is_err() {
+            self.rest = Reader::new(&[]);
+        }
+        next.transpose()
+    }
+}
+
 enum Step<'a> {
     Record(BatchRecord<'a>),
     LogData(&'a [u8]),
+    /// A tag of two-phase commit, with the name of the transaction where it has one.
+    Marker(u8, &'a [u8]),
     Nothing,
 }
 
@@ -198,6 +326,11 @@ fn step<'a>(rest: &mut Reader<'a>) -> Result<Option<Step<'a>>> {
             return Ok(Some(Step::LogData(data)));
         }
         tag::NOOP => return Ok(Some(Step::Nothing)),
+        tag::BEGIN_PREPARE => return Ok(Some(Step::Marker(tag, &[]))),
+        tag::END_PREPARE | tag::COMMIT | tag::ROLLBACK => {
+            let name = rest.slice().ok_or_else(|| cut(tag))?;
+            return Ok(Some(Step::Marker(tag, name)));
+        }
         _ => return Err(unreadable(tag)),
     };
     let family = if has_family {

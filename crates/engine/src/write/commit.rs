@@ -41,6 +41,7 @@ use crate::watch::waits::WaitCause;
 use crate::write::batch::WriteBatch;
 use crate::write::published::{Published, Span};
 use crate::write::queue::{CommitQueue, Follower, Shares, Turn};
+use crate::write::two_phase::{Phase, TwoPhase};
 
 /// From how many bytes of its own on a member applies its batch itself: below, waking it takes
 /// longer than the work it takes over.
@@ -65,6 +66,8 @@ pub(crate) trait CommitEnv {
     fn spend_space(&self, bytes: usize);
     /// Notes that the group just logged has `bytes`.
     fn note_logged(&self, log: &mut LogState, bytes: u64);
+    /// Notes that a step of two-phase commit was logged in `wal`. The caller has the lead.
+    fn note_step(&self, step: &TwoPhase, wal: u64);
     /// Notes that a group skipped the WAL.
     fn note_unlogged(&self);
     /// Puts every record of `batches` into its memtable.
@@ -121,13 +124,34 @@ impl<E: CommitEnv> CommitPipeline<E> {
             ));
         }
         self.env.check(batch)?;
-        let request = Request::Write(PendingWrite {
-            batch: batch.take(),
-            sync,
-            no_wal: options.no_wal,
-            no_stall: options.no_stall,
-        });
-        let (own, outcome) = match self.queue.join(request, !options.no_stall) {
+        self.submit(PendingWrite::new(batch, sync, options), batch)
+    }
+
+    /// Takes a step of two-phase commit, and applies `batch` with it. The batch is whole when this returns, with its
+    /// sequence number once the step was logged.
+    ///
+    /// Requires: the batch can be applied; it is not checked.
+    pub(crate) fn write_step(
+        &self,
+        step: TwoPhase,
+        batch: &mut WriteBatch,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        if options.no_wal {
+            return Err(Error::invalid_argument(
+                "a step of two-phase commit is in the WAL",
+            ));
+        }
+        let sync = options.sync.unwrap_or(self.syncs_by_default);
+        let mut write = PendingWrite::new(batch, sync, options);
+        write.step = Some(Box::new(step));
+        self.submit(write, batch)
+    }
+
+    fn submit(&self, write: PendingWrite, batch: &mut WriteBatch) -> Result<()> {
+        let may_stall = !write.no_stall;
+        let request = Request::Write(write);
+        let (own, outcome) = match self.queue.join(request, may_stall) {
             Turn::Served(Some(Request::Write(own)), outcome) => (own, outcome),
             Turn::Lead(Request::Write(own)) => self.lead_group(own),
             Turn::Share(Request::Write(own), share) => {
@@ -158,6 +182,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
             sync: true,
             no_wal: false,
             no_stall: false,
+            step: None,
         };
         let group = Group {
             own,
@@ -226,6 +251,9 @@ impl<E: CommitEnv> CommitPipeline<E> {
     /// Takes the writers that may join `own`: same WAL use, no stronger durability, bounded bytes,
     /// which are known to fit on the disk.
     fn gather(&self, own: &PendingWrite) -> Vec<Member> {
+        if own.step.is_some() {
+            return Vec::new();
+        }
         let bytes_max = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
         let credit = usize::try_from(self.env.space_credit()).unwrap_or(usize::MAX);
         let bytes_max = bytes_max.min(credit);
@@ -234,6 +262,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
             Request::Exclusive => false,
             Request::Write(other) => {
                 let fits = other.no_wal == own.no_wal
+                    && other.step.is_none()
                     && (own.sync || !other.sync || drumlin_base::bug!("sync-lost-in-group"))
                     && other.batch.len() <= left;
                 if fits {
@@ -275,13 +304,17 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     fn append(&self, log: &mut LogState, group: &Group) -> Result<()> {
         let LogState { wal, scratch, .. } = log;
-        let alone = group.followers.is_empty() && !wal.has_mark();
+        let step = group.own.step.as_deref();
+        let alone = group.followers.is_empty() && !wal.has_mark() && step.is_none();
         if !alone {
             scratch.clear();
             wal.put_mark(scratch)?;
-            group
-                .batches()
-                .try_for_each(|batch| scratch.append(batch))?;
+            match step {
+                Some(step) => scratch.append(&step.record)?,
+                None => group
+                    .batches()
+                    .try_for_each(|batch| scratch.append(batch))?,
+            }
             scratch.set_seqno(group.span.before + 1);
         }
         let batch = if alone { &group.own.batch } else { &*scratch };
@@ -291,6 +324,9 @@ impl<E: CommitEnv> CommitPipeline<E> {
             return Err(self.wal_append_failed(wal, good_len, error));
         }
         self.env.statistics().wal_bytes.add(wal.len() - good_len);
+        if let Some(step) = step {
+            self.env.note_step(step, wal.number());
+        }
         Ok(())
     }
 
@@ -490,6 +526,29 @@ pub(crate) struct PendingWrite {
     pub(crate) sync: bool,
     pub(crate) no_wal: bool,
     pub(crate) no_stall: bool,
+    /// What is logged in place of the batch.
+    pub(crate) step: Option<Box<TwoPhase>>,
+}
+
+impl PendingWrite {
+    /// A write of what is in `batch`, which is left empty.
+    fn new(batch: &mut WriteBatch, sync: bool, options: &WriteOptions) -> Self {
+        Self {
+            batch: batch.take(),
+            sync,
+            no_wal: options.no_wal,
+            no_stall: options.no_stall,
+            step: None,
+        }
+    }
+
+    /// The writes that take space on the disk, now or later.
+    pub(crate) fn writes(&self) -> &WriteBatch {
+        match self.step.as_deref().map(|step| &step.phase) {
+            Some(Phase::Prepare(writes)) => writes,
+            _ => &self.batch,
+        }
+    }
 }
 
 /// Writers whose batches go into the log together.

@@ -13,6 +13,7 @@ use crate::write::batch::WriteBatch;
 use crate::write::commit::{CommitEnv, LogState, PendingWrite};
 use crate::write::env::WriteEnv;
 use crate::write::published::Published;
+use crate::write::two_phase::TwoPhase;
 
 impl CommitEnv for WriteEnv {
     fn check(&self, batch: &WriteBatch) -> Result<()> {
@@ -33,6 +34,10 @@ impl CommitEnv for WriteEnv {
 
     fn note_logged(&self, log: &mut LogState, bytes: u64) {
         self.note_bytes_written(log, bytes);
+    }
+
+    fn note_step(&self, step: &TwoPhase, wal: u64) {
+        self.store.prepared.note(step, wal);
     }
 
     fn note_unlogged(&self) {

@@ -28,6 +28,7 @@ use crate::watch::events::Health;
 use crate::watch::statistics::Statistics;
 use crate::watch::waits::WaitCause;
 use crate::write::batch::{BatchView, WriteBatch};
+use crate::write::two_phase::TwoPhase;
 
 /// A store that is a map.
 struct MapEnv {
@@ -81,6 +82,8 @@ impl CommitEnv for MapEnv {
     fn spend_space(&self, _: usize) {}
 
     fn note_logged(&self, _: &mut LogState, _: u64) {}
+
+    fn note_step(&self, _: &TwoPhase, _: u64) {}
 
     fn note_unlogged(&self) {}
 

@@ -17,3 +17,4 @@ pub(crate) mod env;
 pub(crate) mod published;
 pub(crate) mod queue;
 pub(crate) mod rotate;
+pub(crate) mod two_phase;

@@ -171,7 +171,9 @@ impl WriteEnv {
     pub(super) fn bound_wal(&self, log: &mut LogState, no_stall: bool) -> Result<()> {
         log.wal
             .forget_below(self.store.oldest_wal.load(Ordering::Acquire));
-        if log.wal.live_bytes() < self.wal_bytes_max() {
+        // What holds a prepared transaction and nothing else goes by no flush.
+        let unflushed = self.store.oldest_unflushed_wal.load(Ordering::Acquire);
+        if log.wal.live_bytes_from(unflushed) < self.wal_bytes_max() {
             return Ok(());
         }
         self.store.published.wait_settled(log.last_seqno);

@@ -38,5 +38,7 @@ mod slow_disk;
 mod stalls;
 #[cfg(test)]
 mod support;
+
+mod two_phase;
 #[cfg(test)]
 mod writers;

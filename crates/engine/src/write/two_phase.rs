@@ -1,0 +1,117 @@
+//! The steps of two-phase commit on the write path, and the transactions that are prepared.
+//!
+//! A prepared section is logged and not applied. Its commit logs a marker alone, and what the section has is applied, with
+//! the numbers that come next. So each step logs something else than it applies, and is a group of its own.
+//!
+//! Invariant: a section is in the list of the prepared, with its WAL, from when it is logged until its end is; both are
+//! noted with the lead, before another WAL can begin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drumlin_base::Result;
+use drumlin_base::sync::Mutex;
+
+use crate::version::SectionWals;
+use crate::write::batch::WriteBatch;
+
+/// A step that a transaction takes.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// These writes are logged to be made later.
+    Prepare(Arc<WriteBatch>),
+    /// They are made.
+    Commit,
+    /// They are given up.
+    Rollback,
+}
+
+/// One step of the transaction `name`.
+#[derive(Debug)]
+pub(crate) struct TwoPhase {
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) phase: Phase,
+    /// What is logged of it.
+    pub(crate) record: WriteBatch,
+}
+
+impl TwoPhase {
+    /// The step `phase` of the transaction `name`.
+    ///
+    /// # Errors
+    /// `TooLarge` where the section is longer than a batch may be.
+    pub(crate) fn new(name: &[u8], phase: Phase) -> Result<Self> {
+        let mut record = WriteBatch::new();
+        match &phase {
+            Phase::Prepare(writes) => record.put_prepared(name, writes)?,
+            Phase::Commit => record.put_commit(name)?,
+            Phase::Rollback => record.put_rollback(name)?,
+        }
+        let name = Arc::from(name);
+        Ok(Self {
+            name,
+            phase,
+            record,
+        })
+    }
+}
+
+/// A section that waits for its end.
+#[derive(Debug)]
+struct Section {
+    wal: u64,
+    writes: Arc<WriteBatch>,
+}
+
+/// The transactions that are prepared, by name. Any thread; the lock is a leaf.
+#[derive(Debug)]
+pub(crate) struct PreparedSections {
+    sections: Mutex<BTreeMap<Arc<[u8]>, Section>>,
+    wals: Arc<SectionWals>,
+}
+
+impl PreparedSections {
+    /// None yet; their WAL files are noted in `wals`.
+    pub(crate) fn new(wals: Arc<SectionWals>) -> Self {
+        Self {
+            sections: Mutex::default(),
+            wals,
+        }
+    }
+
+    /// Notes that `step` was logged in `wal`.
+    ///
+    /// Requires: the lead.
+    pub(crate) fn note(&self, step: &TwoPhase, wal: u64) {
+        match &step.phase {
+            Phase::Prepare(writes) => self.add(&step.name, writes, wal),
+            Phase::Commit => {
+                if let Some(section) = self.sections.lock().remove(&step.name) {
+                    self.wals.committed(section.wal, wal);
+                }
+            }
+            Phase::Rollback => {
+                if let Some(section) = self.sections.lock().remove(&step.name) {
+                    self.wals.rolled_back(section.wal);
+                }
+            }
+        }
+    }
+
+    /// Notes a section in `wal`.
+    pub(crate) fn add(&self, name: &Arc<[u8]>, writes: &Arc<WriteBatch>, wal: u64) {
+        self.wals.prepared(wal);
+        let writes = Arc::clone(writes);
+        let section = Section { wal, writes };
+        self.sections.lock().insert(Arc::clone(name), section);
+    }
+
+    /// Each, with its writes, in the order of the names.
+    pub(crate) fn all(&self) -> Vec<(Arc<[u8]>, Arc<WriteBatch>)> {
+        let sections = self.sections.lock();
+        let copy = |(name, section): (&Arc<[u8]>, &Section)| {
+            (Arc::clone(name), Arc::clone(&section.writes))
+        };
+        sections.iter().map(copy).collect()
+    }
+}
