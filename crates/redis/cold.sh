@@ -11,7 +11,7 @@ dir=${1:-target/redis-cold} mib=${2:-256} requests=${3:-300000}
 program=${DRUMLIN:-target/release/drumlin} port=7111
 command -v fio > /dev/null || { echo "fio is not installed" >&2; exit 1; }
 rm -rf "$dir"; mkdir -p "$dir"
-trap 'kill $(jobs -p) 2> /dev/null; wait; rm -rf "$dir"' EXIT
+trap 'redis-cli -p $port shutdown nosave > /dev/null 2>&1; kill $(jobs -p) 2> /dev/null; wait; rm -rf "$dir"' EXIT
 keys=$((mib * 10 * 1048576 / 1024))
 server=("$program" redis --dir "$dir/data" --port $port --set "maxmemory=${mib}mb")
 start() {
