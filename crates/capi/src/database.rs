@@ -146,7 +146,9 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn destroy_db(options: &OpenOptions, name: &CStr) -> Result<()> {
-        Db::destroy(path_of(name), &options.to_engine(1)?)
+        let opening = Opening::new(options, name, Mode::ReadWrite);
+        let destroyed = Db::destroy(path_of(name), &options.to_engine(1)?);
+        destroyed.map_err(|error| opening.reworded(error))
     }
 
     pub(crate) fn repair_db(options: &OpenOptions, name: &CStr) -> Result<()> {

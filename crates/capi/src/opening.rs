@@ -139,7 +139,7 @@ impl<'a> Opening<'a> {
     }
 
     /// The errors whose texts programs look for, in RocksDB's words.
-    fn reworded(&self, error: Error) -> Error {
+    pub(crate) fn reworded(&self, error: Error) -> Error {
         if error.kind() != ErrorKind::Locked {
             return other_order(error);
         }

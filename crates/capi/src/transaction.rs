@@ -26,10 +26,12 @@ use crate::snapshot::ErrPtr;
 
 /// `rocksdb_transactiondb_t`: writes of the database itself are transactions of one write.
 #[derive(Debug)]
+#[repr(transparent)]
 pub(crate) struct TransactionDatabase(Database);
 
 /// `rocksdb_optimistictransactiondb_t`.
 #[derive(Debug)]
+#[repr(transparent)]
 pub(crate) struct OptimisticDatabase(Database);
 
 impl Deref for TransactionDatabase {
