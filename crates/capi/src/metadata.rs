@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use drumlin::TableInfo;
+use drumlin::{ColumnFamily, Db, LiveTable};
 use drumlin_ffi::handle::{self, Handle};
 
 /// A table of a family.
@@ -11,7 +11,7 @@ struct LiveFile {
     family: CString,
     /// Begins with a slash, as RocksDB's.
     name: CString,
-    table: TableInfo,
+    table: LiveTable,
 }
 
 /// `rocksdb_livefiles_t`.
@@ -29,12 +29,26 @@ pub(crate) struct FamilyMetadata {
 #[derive(Clone, Debug)]
 pub(crate) struct LevelMetadata {
     level: usize,
-    files: Vec<TableInfo>,
+    files: Vec<LiveTable>,
 }
 
 /// `rocksdb_sst_file_metadata_t`.
 #[derive(Clone, Debug)]
-pub(crate) struct FileMetadata(TableInfo);
+pub(crate) struct FileMetadata(LiveTable);
+
+/// The tables of a family with their counts; none where that cannot be told, as there is no place for an error.
+fn tables_of(db: &Db, family: &ColumnFamily) -> Vec<LiveTable> {
+    let opened = db.open_tables(family);
+    opened
+        .and_then(|()| db.live_tables(family))
+        .unwrap_or_default()
+}
+
+/// The name of a table's file.
+fn name_of(table: &LiveTable) -> String {
+    let name = table.path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
 
 impl LiveFiles {
     fn at(&self, index: i32) -> Option<&LiveFile> {
@@ -90,7 +104,9 @@ unsafe extern "C" fn rocksdb_livefiles_name(
 pub(crate) mod calls {
     use std::ffi::CString;
 
-    use super::{FamilyMetadata, FileMetadata, LevelMetadata, LiveFile, LiveFiles};
+    use super::{
+        FamilyMetadata, FileMetadata, LevelMetadata, LiveFile, LiveFiles, name_of, tables_of,
+    };
     use crate::database::Database;
     use crate::family::Family;
 
@@ -104,8 +120,8 @@ pub(crate) mod calls {
             let Ok(name) = CString::new(family.name()) else {
                 continue;
             };
-            for table in db.db().tables(&family).unwrap_or_default() {
-                let Ok(file) = CString::new(format!("/{}", table.file)) else {
+            for table in tables_of(db.db(), &family) {
+                let Ok(file) = CString::new(format!("/{}", name_of(&table))) else {
                     continue;
                 };
                 files.push(LiveFile {
@@ -141,11 +157,15 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn livefiles_entries(files: &LiveFiles, index: i32) -> u64 {
-        files.at(index).map_or(0, |file| file.table.entries)
+        files
+            .at(index)
+            .map_or(0, |file| file.table.entries.unwrap_or(0))
     }
 
     pub(crate) fn livefiles_deletions(files: &LiveFiles, index: i32) -> u64 {
-        files.at(index).map_or(0, |file| file.table.deletions)
+        files
+            .at(index)
+            .map_or(0, |file| file.table.deletions.unwrap_or(0))
     }
 
     pub(crate) fn get_column_family_metadata_cf(
@@ -153,7 +173,7 @@ pub(crate) mod calls {
         family: Option<&Family>,
     ) -> FamilyMetadata {
         let family = db.family(family);
-        let tables = db.db().tables(family).unwrap_or_default();
+        let tables = tables_of(db.db(), family);
         let levels = (0..LEVELS).map(|level| LevelMetadata {
             level,
             files: tables
@@ -211,7 +231,7 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn sst_file_metadata_get_relative_filename(file: &FileMetadata) -> Option<String> {
-        Some(file.0.file.clone())
+        Some(name_of(&file.0))
     }
 
     pub(crate) fn sst_file_metadata_get_size(file: &FileMetadata) -> u64 {

@@ -101,7 +101,6 @@ pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};
 pub use watch::metrics::{FamilyMetrics, JobMetrics, LevelMetrics, Metrics};
 pub use watch::sizes::RangeUsage;
 pub use watch::statistics::Statistics;
-pub use watch::tables::TableInfo;
 pub use watch::times::Timings;
 pub use watch::waits::{WaitCause, Waits, WaitsByCause};
 pub use write::batch::WriteBatch;

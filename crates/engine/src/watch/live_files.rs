@@ -83,7 +83,10 @@ impl Db {
         let table = |(level, file): (usize, &Arc<FileMeta>)| {
             let counts = file.counts();
             LiveTable {
-                level,
+                level: match drumlin_base::bug!("table-levels-forgotten") {
+                    true => 0,
+                    false => level,
+                },
                 number: file.number,
                 path: tables.path(file.number),
                 bytes: file.size,
@@ -93,11 +96,33 @@ impl Db {
                 largest_seqno: file.largest_seqno,
                 creation_time: file.creation_time,
                 entries: counts.map(|counts| counts.entries),
-                deletions: counts.map(|counts| counts.deletions),
+                deletions: counts.map(|counts| {
+                    match drumlin_base::bug!("table-deletions-forgotten") {
+                        true => 0,
+                        false => counts.deletions,
+                    }
+                }),
                 being_compacted: file.is_compacting(),
             }
         };
         Ok(super_version.version.files().map(table).collect())
+    }
+
+    /// Opens each table of `family` that was not open since the database was: [`Db::live_tables`] knows the counts of all of
+    /// them after that.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family of another database; `Io` and `Corruption` of a table.
+    pub fn open_tables(&self, family: &ColumnFamily) -> Result<()> {
+        let _call = self.engine.store.begin_call()?;
+        self.engine.store.check_own(&family.0)?;
+        let super_version = family.0.super_version.load_full();
+        for (_, file) in super_version.version.files() {
+            if file.counts().is_none() {
+                family.0.reads.tables.find(file)?;
+            }
+        }
+        Ok(())
     }
 
     /// Tables, blob files, models and WAL files of all families, each once. CURRENT, the MANIFEST and the OPTIONS file

@@ -11,6 +11,5 @@ pub(crate) mod prometheus;
 pub(crate) mod properties;
 pub(crate) mod sizes;
 pub(crate) mod statistics;
-pub(crate) mod tables;
 pub(crate) mod times;
 pub(crate) mod waits;
