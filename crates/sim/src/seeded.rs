@@ -39,7 +39,7 @@ pub const BUGS: &[Bug] = &[
     bug("backup-names-without-size", "engine/maintenance/backup/layout", "drumlin:backup::layout::"),
     bug("backup-removal-unsynced", "engine/maintenance/backup/remove", "faults:backups::backups_are_removed"),
     bug("backup-takes-what-was-left", "engine/maintenance/backup/plan", "backups:what_an_interrupted_run"),
-    bug("batch-count-unchecked", "engine/write/batch", "drumlin:batch::"),
+    bug("batch-count-unchecked", "engine/write/batch_view", "drumlin:batch::"),
     bug("batches-see-what-came-later", "table/searchable", "table_formats:searchable::batches_at"),
     bug("bits-a-place-off-at-the-end", "succinct", "drumlin_succinct:bits::"),
     bug("blob-file-of-another-family", "engine/caches/blob_cache", "drumlin:blob_cache::"),
