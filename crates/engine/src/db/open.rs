@@ -507,9 +507,14 @@ impl Opener<'_> {
     /// Whether a WAL that no family needs is needed for what was prepared in it.
     fn holds_sections(&self, path: &Path, number: u64, info: &RecoveredInfo) -> Result<bool> {
         let may_hold = number >= info.sections_from && number < info.min_log_number;
-        match may_hold && !self.leveldb {
-            true => has_two_phase(self.env.files.open(path)?, number),
-            false => Ok(false),
+        if !may_hold || self.leveldb {
+            return Ok(false);
+        }
+        match self.env.files.open(path) {
+            Ok(file) => has_two_phase(file, number),
+            // A writer beside this reader has removed it: nothing in it is needed any more.
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
