@@ -100,7 +100,8 @@ pub(crate) fn open(
     };
     let stored = stored_options::read(dir, &options)?;
     take_stored(stored.as_ref(), &mut options, &mut families)?;
-    let (mut versions, info) = open_versions(dir, &options, &families, mode)?;
+    let may_have_sections = may_have_sections(stored.as_ref());
+    let (mut versions, info) = open_versions(dir, &options, &families, mode, may_have_sections)?;
     let free = free_at_open(&env, dir, &options);
     fit_memtables(&mut options, free);
     for (name, family) in &mut families {
@@ -160,10 +161,11 @@ fn open_versions(
     options: &Options,
     families: &BTreeMap<String, FamilyOptions>,
     mode: OpenMode<'_>,
+    may_have_sections: bool,
 ) -> Result<(VersionSet, Option<RecoveredInfo>)> {
     let files = &options.env.files;
     let set_options = version_set_options(options, families, mode);
-    let (versions, info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
+    let (versions, mut info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
         Ok(_) if options.error_if_exists => {
             let message = "the database exists, and error_if_exists is set";
             return Err(Error::invalid_argument(message).with_file(dir));
@@ -173,12 +175,21 @@ fn open_versions(
         }
         found => found?,
     };
+    if info.sections_from == 0 && !may_have_sections {
+        info.sections_from = u64::MAX;
+    }
     if let OpenMode::ReadOnly(held) = mode {
         held.take_wals(options.wal_dir.as_deref().unwrap_or(dir), &info)?;
         versions.check_tables()?;
         held.take_models(dir, &versions)?;
     }
     Ok((versions, Some(info)))
+}
+
+/// Whether there may be sections of two-phase commit in WAL files that no family needs, where the MANIFEST does not say
+/// which ones are kept: RocksDB's recovery does not say so, but its OPTIONS file has the option that it takes.
+fn may_have_sections(stored: Option<&OptionsFile>) -> bool {
+    stored.is_none_or(|stored| stored.database.flag(options_file::TWO_PHASE) == Some(true))
 }
 
 fn version_set_options(

@@ -22,6 +22,8 @@ const ROCKSDB_VERSION: &str = "7.8.3";
 const FILE_VERSION: &str = "1.1";
 /// The key in `DBOptions` that has flushes and compactions pass the page cache by.
 pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
+/// The key in `DBOptions` that allows two-phase commit.
+pub(crate) const TWO_PHASE: &str = "allow_2pc";
 /// The key in `DBOptions` that names the directory of the WAL, where that is not the database's.
 pub(crate) const WAL_DIR: &str = "wal_dir";
 const BLOCK_BASED: &str = "BlockBasedTable";

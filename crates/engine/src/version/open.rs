@@ -58,8 +58,8 @@ pub struct RecoveredInfo {
     pub manifest_end: Verdict,
     /// WAL files from this number on must be replayed.
     pub min_log_number: u64,
-    /// Older ones from this number on may hold sections of two-phase commit that are needed as well; the largest number
-    /// where none does.
+    /// Older ones from this number on may hold sections of two-phase commit that are needed as well; 0 where the
+    /// MANIFEST does not say.
     pub sections_from: u64,
     /// An older WAL to be replayed too; 0 for none (old LevelDB).
     pub prev_log_number: u64,
@@ -141,11 +141,7 @@ impl VersionSet {
             manifest_number,
             manifest_end: verdict,
             min_log_number: set.min_log_number(),
-            sections_from: match set.recorded.min_log_number_to_keep {
-                // Whoever lets go of a WAL that has sections says which ones are kept.
-                0 => u64::MAX,
-                kept => kept,
-            },
+            sections_from: set.recorded.min_log_number_to_keep,
             prev_log_number: set.recorded.prev_log_number,
             tracked_wals: set
                 .recorded
