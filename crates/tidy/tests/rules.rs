@@ -183,7 +183,6 @@ fn the_engine_points_one_way() {
             "watch/metrics",
             "watch/properties",
             "watch/sizes",
-            "watch/tables",
         ],
         &["txn"],
     ];
