@@ -81,7 +81,7 @@ fn start(
         shared.leave(panicked);
     };
     let thread = thread::Builder::new().name(name.to_owned());
-    let thread = thread.stack_size(4 << 20).spawn(run).map_err(|source| {
+    let thread = thread.stack_size(1 << 20).spawn(run).map_err(|source| {
         let message = format!("cannot start the thread {name}: {source}");
         Error::new(ErrorKind::Io, message)
     })?;
