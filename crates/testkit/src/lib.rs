@@ -1,6 +1,7 @@
 //! Parts that the tests of several crates share: temporary directories, data from a seed, cases
-//! written as text, a model of a database, and a redis-server.
+//! written as text, a model of a database, a redis-server, and C programs.
 
+pub mod c_programs;
 pub mod cases;
 pub mod data;
 pub mod model;
