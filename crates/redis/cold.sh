@@ -4,7 +4,7 @@
 # The server gets a budget of MIB (256) in a control group of MIB + 64, page cache included, and ten times as much data: values
 # of 1,000 bytes that do not compress, written and compacted. Then, in turn and three times: fio reads 4 KiB at random from a
 # file as large as the data, past the page cache, 50 at a time; and redis-benchmark's 50 connections GET any key. Printed are reads a second, their
-# ratio, and the 50th and 99th percentile of the GETs. Needs fio, redis-tools, and the right to make control groups; where
+# ratio, the 50th and 99th percentile of the GETs, and what one costs the server: its own and the kernel's microseconds, read calls, and KB read. Needs fio, redis-tools, and the right to make control groups; where
 # there is none, the figures are of the page cache, and the script says so.
 set -euo pipefail
 dir=${1:-target/redis-cold} mib=${2:-256} requests=${3:-300000}
@@ -43,10 +43,17 @@ disk() {
   fio --name=read --filename="$dir/fio" --size="$((mib * 10))m" --rw=randread --bs=4k --direct=1 --ioengine=psync --numjobs=50 \
     --thread --group_reporting --time_based --runtime=10 --output-format=terse | cut -d';' -f8
 }
+pid=$(redis-cli -p $port info server | tr -d '\r' | sed -n 's/^process_id://p')
+spent() {
+  echo "$(cut -d' ' -f14,15 "/proc/$pid/stat") $(awk '/^(syscr|read_bytes)/ { print $2 }' "/proc/$pid/io" | tr '\n' ' ')"
+}
 for round in 1 2 3; do
   reads=$(disk)
+  before=$(spent)
   redis-benchmark -p $port -c 50 -n "$requests" -r "$keys" --csv get key:__rand_int__ |
     awk -F'"' -v reads="$reads" -v round="$round" \
-      'END { printf "round %d: disk %d/s, GET %d/s, ratio %.2f, p50 %s ms, p99 %s ms\n", round, reads, $4, $4 / reads, $10, $14 }'
+      'END { printf "round %d: disk %d/s, GET %d/s, ratio %.2f, p50 %s ms, p99 %s ms", round, reads, $4, $4 / reads, $10, $14 }'
+  echo "$before $(spent)" | awk -v n="$requests" -v tick="$(getconf CLK_TCK)" \
+    '{ printf ", a GET %.1f + %.1f us, %.2f calls, %.1f KB\n", ($5 - $1) * 1e6 / tick / n, ($6 - $2) * 1e6 / tick / n, ($7 - $3) / n, ($8 - $4) / n / 1024 }'
 done
 redis-cli -p $port info all | tr -d '\r' | grep -E '^(keyspace_hits|keyspace_misses|cold_commands|used_memory_rss_human|budget_.*):'

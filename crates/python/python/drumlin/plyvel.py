@@ -66,7 +66,6 @@ def _options(compression, sizes, comparator, comparator_name):
 class _Reads:
     """What databases, prefixed databases and snapshots have in common."""
 
-    _reader: drumlin.Reader
     _prefix = b""
 
     def _open_reader(self) -> drumlin.Reader:
