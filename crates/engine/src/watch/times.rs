@@ -16,8 +16,8 @@ pub enum Timings {
     /// Those of flushes, compactions, syncs and waits of writers, which take microseconds at least.
     #[default]
     Jobs,
-    /// Those of calls too: gets, multi-gets, seeks and writes. Each reads the clock twice, some 50 ns in all, which is a
-    /// tenth and more of a get from memory.
+    /// Those of calls too: gets, multi-gets, seeks and writes. Each reads the clock twice, which a get from memory
+    /// notices.
     Calls,
 }
 
