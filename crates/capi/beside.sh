@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # One C program over Drumlin's librocksdb and over Debian's, in turn: microseconds a call, medians of ROUNDS (5), and how many times as
 # fast ours is, with the spread over the rounds. `make capi` builds ours.
-#   crates/capi/beside.sh [ROUNDS] [KEYS]
+#   crates/capi/beside.sh [ROUNDS] [KEYS] [bench|bench_transactions]
 set -euo pipefail
-rounds=${1:-5} keys=${2:-1000000}
+rounds=${1:-5} keys=${2:-1000000} program=${3:-bench}
 here=$(dirname "$0") capi=target/capi/rocksdb
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cc -O2 -o "$dir/ours" "$here/bench.c" -I"$capi/include" -L"$capi/lib" -lrocksdb
-cc -O2 -o "$dir/theirs" "$here/bench.c" -lrocksdb
+cc -O2 -o "$dir/ours" "$here/$program.c" -I"$capi/include" -L"$capi/lib" -lrocksdb -pthread
+cc -O2 -o "$dir/theirs" "$here/$program.c" -lrocksdb -pthread
 for round in $(seq "$rounds"); do
   order="ours theirs"; [ $((round % 2)) = 1 ] || order="theirs ours"
   for which in $order; do

@@ -38,7 +38,8 @@ pub enum Isolation {
 pub struct Locking {
     /// The longest wait for one lock.
     pub timeout: Duration,
-    /// How long a transaction waits before it looks whether it is in a circle of those that wait.
+    /// How long a transaction waits before it looks whether it is in a circle of those that wait. Whoever closes a circle
+    /// waits last, so nothing is gained by waiting: none is the default.
     pub deadlock_delay: Duration,
     /// What transactions are kept from that do not say.
     pub isolation: Isolation,
@@ -48,7 +49,7 @@ impl Default for Locking {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(1),
-            deadlock_delay: Duration::from_micros(500),
+            deadlock_delay: Duration::ZERO,
             isolation: Isolation::default(),
         }
     }

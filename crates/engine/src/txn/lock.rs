@@ -6,8 +6,10 @@
 //!   who hold nothing: they wait for it anyhow.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use drumlin_base::checksum::xxh3_64;
 
 /// Whoever holds locks: a transaction.
 pub(crate) type Owner = u64;
@@ -32,14 +34,18 @@ pub(crate) struct LockKey {
 impl LockKey {
     /// The lock of `key` in `family`, whose order calls no different bytes equal.
     pub(crate) fn new(family: u32, key: &[u8]) -> Self {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u32(family);
-        hasher.write(key);
+        let spread = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self {
-            hash: hasher.finish(),
+            hash: xxh3_64(key) ^ spread,
             family,
             key: Arc::from(key),
         }
+    }
+}
+
+impl Hash for LockKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
     }
 }
 
@@ -61,32 +67,29 @@ pub(crate) enum Claimed {
     Queued,
 }
 
-/// See the module.
-#[derive(Debug)]
+/// See the module. The default is a lock that nobody holds.
+#[derive(Debug, Default)]
 pub(crate) struct Lock {
-    pub(crate) key: LockKey,
-    holders: Vec<Claim>,
+    /// One of the holders: nearly always there is one at most, for whom nothing is allocated.
+    holder: Option<Claim>,
+    /// The others. Empty where `holder` is.
+    sharers: Vec<Claim>,
     waiting: VecDeque<Claim>,
 }
 
 impl Lock {
-    /// A lock that nobody holds.
-    pub(crate) fn new(key: LockKey) -> Self {
-        Self {
-            key,
-            holders: Vec::with_capacity(1),
-            waiting: VecDeque::new(),
-        }
-    }
-
     /// Whether nobody holds it or waits for it.
     pub(crate) fn is_free(&self) -> bool {
-        self.holders.is_empty() && self.waiting.is_empty()
+        self.holder.is_none() && self.waiting.is_empty()
+    }
+
+    fn holders(&self) -> impl Iterator<Item = &Claim> {
+        self.holder.iter().chain(&self.sharers)
     }
 
     /// Those who hold it and those who wait for it.
     pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
-        self.holders.iter().chain(&self.waiting).copied()
+        self.holders().chain(&self.waiting).copied()
     }
 
     /// Whether somebody waits for it.
@@ -102,7 +105,7 @@ impl Lock {
 
     /// How the owner holds it.
     pub(crate) fn held_by(&self, owner: Owner) -> Option<Mode> {
-        let own = self.holders.iter().find(|holder| holder.owner == owner);
+        let own = self.holders().find(|holder| holder.owner == owner);
         own.map(|holder| holder.mode)
     }
 
@@ -131,23 +134,30 @@ impl Lock {
 
     /// Whether the holders leave room for `claim`.
     fn admits(&self, claim: Claim) -> bool {
-        let mut holders = self.holders.iter();
+        let mut holders = self.holders();
         holders.all(|holder| holder.owner == claim.owner || is_compatible(*holder, claim))
     }
 
     fn hold(&mut self, claim: Claim) {
-        let mut holders = self.holders.iter_mut();
+        let Some(first) = &mut self.holder else {
+            self.holder = Some(claim);
+            return;
+        };
+        let mut holders = std::iter::once(first).chain(&mut self.sharers);
         match holders.find(|holder| holder.owner == claim.owner) {
             Some(own) => own.mode = own.mode.max(claim.mode),
-            None => self.holders.push(claim),
+            None => self.sharers.push(claim),
         }
     }
 
     /// Ends the owner's hold; whether it had one.
     pub(crate) fn release(&mut self, owner: Owner) -> bool {
-        let before = self.holders.len();
-        self.holders.retain(|holder| holder.owner != owner);
-        self.holders.len() < before
+        if self.holder.is_some_and(|holder| holder.owner == owner) {
+            self.holder = self.sharers.pop();
+            return true;
+        }
+        let place = self.sharers.iter().position(|it| it.owner == owner);
+        place.map(|place| self.sharers.swap_remove(place)).is_some()
     }
 
     /// Takes the owner out of those who wait.
@@ -171,7 +181,7 @@ impl Lock {
     /// Each that waits, with those it waits for: holders, and those in front of it, that are not compatible with it.
     pub(crate) fn edges(&self) -> Vec<(Owner, Vec<Owner>)> {
         let edges = self.waiting.iter().enumerate().map(|(place, &waiter)| {
-            let before = self.holders.iter().chain(self.waiting.iter().take(place));
+            let before = self.holders().chain(self.waiting.iter().take(place));
             let blocks =
                 |other: &&Claim| other.owner != waiter.owner && !is_compatible(**other, waiter);
             let blockers = before.filter(blocks).map(|other| other.owner);

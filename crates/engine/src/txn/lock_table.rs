@@ -116,6 +116,8 @@ impl LockTable {
                     drop(locks);
                     let mut wait = self.begin_wait(claim, patience);
                     self.wait_in_queue(&mut wait, &Wanted::Key(key.clone()))?;
+                    // It waits for others now, of whom some may wait for it.
+                    wait.searched = false;
                     self.wait_in_stripe(stripe.locks.lock(), key, wait)?;
                     return Ok(held_none);
                 }
@@ -219,12 +221,15 @@ impl LockTable {
     ) -> Result<()> {
         let stripe = self.stripe(key);
         loop {
-            if locks.find_or_add(key).is_held(wait.claim) {
+            let lock = locks.find(key);
+            if lock.is_some_and(|lock| lock.is_held(wait.claim)) {
                 return Ok(());
             }
             if let Err(error) = self.why_to_give_up(&mut wait, || Wanted::Key(key.clone())) {
                 self.waits.remove(&[wait.claim.owner]);
-                locks.find_or_add(key).withdraw(wait.claim.owner);
+                if let Some(lock) = locks.find_mut(key) {
+                    lock.withdraw(wait.claim.owner);
+                }
                 self.hand_over(stripe, &mut locks, key);
                 drop(locks);
                 self.settle_ranges_with(key);
@@ -259,7 +264,8 @@ impl LockTable {
     pub(crate) fn unlock(&self, owner: Owner, key: &LockKey) {
         let stripe = self.stripe(key);
         let mut locks = stripe.locks.lock();
-        let released = locks.find_or_add(key).release(owner);
+        let lock = locks.find_mut(key);
+        let released = lock.is_some_and(|lock| lock.release(owner));
         debug_assert!(released, "an owner lets go of what it holds");
         self.hand_over(stripe, &mut locks, key);
         drop(locks);
@@ -285,7 +291,9 @@ impl LockTable {
 
     /// After somebody left the lock: grants it, and notes who waits for whom now.
     fn hand_over(&self, stripe: &Stripe, locks: &mut Locks, key: &LockKey) {
-        let lock = locks.find_or_add(key);
+        let Some(lock) = locks.find_mut(key) else {
+            return; // Nobody has it or wants it.
+        };
         if lock.is_wanted() {
             let granted = lock.grant();
             self.waits.remove(&granted);
@@ -393,8 +401,8 @@ impl LockTable {
 
 /// The number of the stripe of `key`.
 fn stripe_of(key: &LockKey) -> usize {
-    // The map in the stripe is by the whole hash.
-    key.hash as usize % STRIPES
+    // Bits of the middle: the map in the stripe goes by the lowest and the highest.
+    (key.hash >> 32) as usize % STRIPES
 }
 
 #[cold]

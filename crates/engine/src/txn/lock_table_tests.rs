@@ -98,7 +98,7 @@ impl Twin {
 fn a_lock_goes_to_those_its_naive_twin_gives_it_to() {
     for seed in 0..500 {
         let mut rng = Rng::new(seed);
-        let mut lock = Lock::new(LockKey::new(0, b"k"));
+        let mut lock = Lock::default();
         let mut twin = Twin::default();
         for step in 0..60 {
             let owner = rng.below(6);

@@ -169,10 +169,7 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedSlice>> {
-        self.lock_read(family, key.as_ref(), Mode::Exclusive)?;
-        if self.isolation == Isolation::Serializable {
-            self.reads.of_family(family).note_key(key.as_ref());
-        }
+        self.lock_key(family, key.as_ref())?;
         self.read(family, key.as_ref())
     }
 
@@ -185,8 +182,24 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedSlice>> {
-        self.lock_read(family, key.as_ref(), Mode::Shared)?;
+        self.share_key(family, key.as_ref())?;
         self.read(family, key.as_ref())
+    }
+
+    /// Keeps others from writing or locking `key` until the end, be it there or not, and reads nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn lock_key(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock_read(family, key.as_ref(), Mode::Exclusive)
+    }
+
+    /// As [`Transaction::lock_key`], beside others that share `key`.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn share_key(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock_read(family, key.as_ref(), Mode::Shared)
     }
 
     /// Sets `key` to `value`.
