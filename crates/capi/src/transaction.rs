@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{
-    ColumnFamily, Db, Error, ErrorKind, Isolation, Locking, PinnedSlice, Result, Snapshot,
-    Transaction, TransactionDb, TransactionOptions, WriteOptions,
+    ColumnFamily, Db, Error, ErrorKind, Isolation, Locking, PinnedSlice, Prepared, Result,
+    Snapshot, Transaction, TransactionDb, TransactionOptions, WriteOptions,
 };
 use drumlin_ffi::error::{end_process, guard_infallible};
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
+use crate::error::set;
 use crate::family::{Family, FamilyArrays, open_with};
 use crate::fields::{
     OptimistictransactionOptions, TransactionOptions as Fields, TransactiondbOptions, Writeoptions,
@@ -85,8 +86,10 @@ impl OptimisticDatabase {
 
 /// `rocksdb_transaction_t`.
 pub(crate) struct Running {
-    /// Before what it borrows from, as it is dropped first. `None` when it is committed.
+    /// Before what it borrows from, as it is dropped first. `None` when it is prepared or committed.
     transaction: Option<Transaction<'static>>,
+    /// It stays prepared when the handle goes.
+    prepared: Option<Prepared<'static>>,
     locks: Arc<TransactionDb>,
     db: Db,
     options: TransactionOptions,
@@ -97,6 +100,8 @@ pub(crate) struct Running {
     #[expect(clippy::vec_box, reason = "handles point to them while the list grows")]
     lent: Vec<Box<Writes>>,
     name: Vec<u8>,
+    /// Whether it may be committed only after it was prepared.
+    asks_for_prepare: bool,
     expires: bool,
 }
 
@@ -111,6 +116,7 @@ impl Running {
         };
         let mut running = Self {
             transaction: None,
+            prepared: None,
             locks: Arc::clone(locks),
             db: db.db().clone(),
             options,
@@ -118,17 +124,22 @@ impl Running {
             snapshot: None,
             lent: Vec::new(),
             name: Vec::new(),
+            asks_for_prepare: false,
             expires: false,
         };
         running.begin();
         Ok(running)
     }
 
-    fn begin(&mut self) {
+    /// The locks for as long as this lives.
+    fn lent_locks(&self) -> &'static TransactionDb {
         let locks: *const TransactionDb = Arc::as_ptr(&self.locks);
-        // SAFETY: the share in `locks` lives as long as this, and is dropped after the transaction.
-        let locks: &'static TransactionDb = unsafe { &*locks };
-        let transaction = locks.begin_with(self.options);
+        // SAFETY: the share in `locks` lives as long as this, and is dropped after what borrows from it.
+        unsafe { &*locks }
+    }
+
+    fn begin(&mut self) {
+        let transaction = self.lent_locks().begin_with(self.options);
         self.snapshot = match self.options.snapshot {
             true => transaction.snapshot().cloned().map(Arc::new),
             false => None,
@@ -141,9 +152,35 @@ impl Running {
             let message = "expiration of transactions: set a lock timeout, and roll back";
             return Err(Error::not_supported(message));
         }
+        let why = match self.prepared {
+            Some(_) => "a transaction that is prepared is committed or rolled back, nothing else",
+            None => "Transaction has already been committed.",
+        };
         self.transaction
             .as_mut()
-            .ok_or_else(|| Error::invalid_argument("Transaction has already been committed."))
+            .ok_or_else(|| Error::invalid_argument(why))
+    }
+
+    /// A transaction for each that is prepared.
+    fn all_prepared(db: &Database) -> Result<Vec<Self>> {
+        let options = TransactionOptions {
+            snapshot: false,
+            isolation: Some(Isolation::Locks),
+            ..TransactionOptions::default()
+        };
+        let names = db.locks().map(|locks| locks.prepared_transactions());
+        let mut all = Vec::new();
+        for name in names.unwrap_or_default() {
+            let mut running = Self::new(db, &Writeoptions::default(), options)?;
+            running.transaction = None;
+            running.prepared = running.lent_locks().prepared(&name);
+            running.name = name;
+            // Another thread may have ended it since.
+            if running.prepared.is_some() {
+                all.push(running);
+            }
+        }
+        Ok(all)
     }
 
     fn family<'a>(&'a self, family: Option<&'a Family>) -> ColumnFamily {
@@ -175,9 +212,9 @@ impl Running {
         let (family, options) = (self.family(family), options.to_engine()?);
         let transaction = self.running()?;
         match exclusive {
-            true => transaction.get_for_update(&family, key)?,
-            false => transaction.get_for_share(&family, key)?,
-        };
+            true => transaction.lock_key(&family, key)?,
+            false => transaction.share_key(&family, key)?,
+        }
         transaction.get_as(&family, key, &options)
     }
 }
@@ -287,6 +324,7 @@ unsafe extern "C" fn rocksdb_transaction_begin(
     };
     let mut made = guard_infallible(NAME, || Running::new(db, write_options, wanted));
     if let Ok(running) = &mut made {
+        running.asks_for_prepare = !options.skip_prepare();
         running.expires = options.expiration() > 0;
     }
     // SAFETY: as above.
@@ -315,6 +353,40 @@ unsafe extern "C" fn rocksdb_optimistictransaction_begin(
     let made = guard_infallible(NAME, || Running::new(db, write_options, wanted));
     // SAFETY: as above.
     unsafe { begin(made, old, NAME) }
+}
+
+/// An array of transactions and its length: those that are prepared. It goes back by `rocksdb_free`, each of them by
+/// `rocksdb_transaction_destroy`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transactiondb_get_prepared_transactions(
+    db: *mut Handle<TransactionDatabase>,
+    count: *mut usize,
+) -> *mut *mut Handle<Running> {
+    const NAME: &str = "rocksdb_transactiondb_get_prepared_transactions";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    let prepared = guard_infallible(NAME, || Running::all_prepared(db));
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        // There is no place for an error.
+        Err(error) => end_process(NAME, &error.to_string()),
+    };
+    // SAFETY: as above.
+    unsafe { set(count, 0, prepared.len()) };
+    if prepared.is_empty() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: malloc has no conditions.
+    let array: *mut *mut Handle<Running> =
+        unsafe { libc::malloc(prepared.len() * size_of::<*mut Handle<Running>>()) }.cast();
+    if array.is_null() {
+        end_process(NAME, "no memory is left for a result");
+    }
+    for (at, running) in prepared.into_iter().enumerate() {
+        // SAFETY: the array has a place for each.
+        unsafe { set(array, at, handle::create(running)) };
+    }
+    array
 }
 
 /// Reads each key by itself, own writes first.

@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use drumlin::{Error, ErrorKind, Isolation, PinnedSlice, Result, WriteBatch};
+use drumlin::{
+    Error, ErrorKind, Isolation, PinnedSlice, Prepared, Result, WriteBatch, WriteOptions,
+};
 use drumlin_base::ValueKind;
 
 use super::{OptimisticDatabase, Running, TransactionDatabase, no_savepoint};
@@ -55,7 +57,34 @@ pub(crate) fn transaction_set_name(running: &mut Running, name: &[u8]) -> Result
             "Transaction has already been named.",
         ));
     }
+    let prepared = running.locks.prepared_transactions();
+    if prepared.iter().any(|other| other == name) {
+        return Err(Error::invalid_argument("Transaction name must be unique."));
+    }
     running.name = name.to_vec();
+    Ok(())
+}
+
+/// What fails is rolled back.
+pub(crate) fn transaction_prepare(running: &mut Running) -> Result<()> {
+    if running.options.isolation == Some(Isolation::Snapshot) {
+        let message = "Two phase commit not supported for optimistic transactions.";
+        return Err(Error::invalid_argument(message));
+    }
+    if running.name.is_empty() {
+        let message = "Cannot prepare a transaction that has not been named.";
+        return Err(Error::invalid_argument(message));
+    }
+    if running.prepared.is_some() {
+        return Err(Error::invalid_argument(
+            "Transaction has already been prepared.",
+        ));
+    }
+    running.running()?;
+    if let Some(transaction) = running.transaction.take() {
+        let prepared = transaction.prepare_with(&running.name, &running.write_options)?;
+        running.prepared = Some(prepared);
+    }
     Ok(())
 }
 
@@ -63,9 +92,17 @@ pub(crate) fn transaction_get_name(running: &mut Running) -> Option<Vec<u8>> {
     Some(running.name.clone())
 }
 
-/// What fails is rolled back, and may be rolled back again.
+/// What fails is rolled back, and may be rolled back again; what is prepared stays so.
 pub(crate) fn transaction_commit(running: &mut Running) -> Result<()> {
+    if running.prepared.is_some() {
+        return end_prepared(running, |prepared, options| {
+            prepared.commit_with(options).map(drop)
+        });
+    }
     running.running()?;
+    if running.asks_for_prepare {
+        return Err(Error::invalid_argument("Txn not prepared"));
+    }
     let options = running.write_options;
     let Some(transaction) = running.transaction.take() else {
         return Ok(());
@@ -73,8 +110,26 @@ pub(crate) fn transaction_commit(running: &mut Running) -> Result<()> {
     transaction.commit_with(&options).map(drop)
 }
 
-/// The transaction begins anew, with the same options.
+/// Ends what is prepared, which may be tried again where that fails.
+fn end_prepared(
+    running: &mut Running,
+    end: impl FnOnce(Prepared<'static>, &WriteOptions) -> Result<()>,
+) -> Result<()> {
+    let Some(prepared) = running.prepared.take() else {
+        return Ok(());
+    };
+    let ended = end(prepared, &running.write_options);
+    if ended.is_err() {
+        running.prepared = running.lent_locks().prepared(&running.name);
+    }
+    ended
+}
+
+/// The transaction begins anew, with the same options; one that was prepared is over.
 pub(crate) fn transaction_rollback(running: &mut Running) -> Result<()> {
+    if running.prepared.is_some() {
+        return end_prepared(running, |prepared, options| prepared.rollback_with(options));
+    }
     if let Some(transaction) = running.transaction.take() {
         transaction.rollback();
     }

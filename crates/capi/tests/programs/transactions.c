@@ -66,6 +66,21 @@ static rocksdb_transaction_t* begin(rocksdb_transaction_t* old) {
   return rocksdb_optimistictransaction_begin(optimistic, writes, optimistic_options, old);
 }
 
+/* Prepares it; whether it is. */
+static int prepare(rocksdb_transaction_t* txn) {
+  static unsigned count;
+  char name[32], *err = NULL;
+  rocksdb_transaction_prepare(txn, &err);
+  print_error("nameless", &err);
+  size_t len = (size_t)sprintf(name, "t%u", ++count);
+  rocksdb_transaction_set_name(txn, name, len, &err);
+  print_error("name", &err);
+  rocksdb_transaction_prepare(txn, &err);
+  printf("prepare %d\n", err == NULL);
+  print_error("prepare", &err);
+  return err == NULL;
+}
+
 /* True when the transaction is over. */
 static int step(rocksdb_transaction_t* txn) {
   char k[32], v[32], *err = NULL;
@@ -108,6 +123,13 @@ static int step(rocksdb_transaction_t* txn) {
       /* One that wrote nothing is looked at again by RocksDB only. */
       rocksdb_transaction_put(txn, k, klen, "last", 4, &err);
       print_error("last put", &err);
+      if (locking && draw(2) && prepare(txn)) {
+        if (draw(3) == 0) {
+          rocksdb_transaction_rollback(txn, &err);
+          print_error("rollback", &err);
+          return 1;
+        }
+      }
       rocksdb_transaction_commit(txn, &err);
       printf("commit %d\n", err == NULL);
       print_error("commit", &err);
@@ -143,6 +165,25 @@ static void outside(void) {
     }
   }
   print_error("outside", &err);
+}
+
+/* Ends what was prepared before the database was opened. */
+static void end_prepared(void) {
+  size_t count;
+  char* err = NULL;
+  rocksdb_transaction_t** prepared = rocksdb_transactiondb_get_prepared_transactions(locking, &count);
+  printf("%zu prepared\n", count);
+  for (size_t at = 0; at < count; at++) {
+    size_t len;
+    char* name = rocksdb_transaction_get_name(prepared[at], &len);
+    printf("%.*s\n", (int)len, name);
+    rocksdb_free(name);
+    if (draw(2)) rocksdb_transaction_commit(prepared[at], &err);
+    else rocksdb_transaction_rollback(prepared[at], &err);
+    print_error("end", &err);
+    rocksdb_transaction_destroy(prepared[at]);
+  }
+  rocksdb_free(prepared);
 }
 
 /* A batch with an index over the base. */
@@ -212,7 +253,20 @@ int main(int argc, char** argv) {
   char* name = rocksdb_transaction_get_name(txns[0], &len);
   if (is_locking) printf("name %.*s\n", (int)len, name);
   rocksdb_free(name);
+  if (is_locking) {
+    rocksdb_transaction_rollback(txns[0], &err);
+    print_error("rollback", &err);
+    rocksdb_transaction_put(txns[1], "k07", 3, "prepared", 8, &err);
+    print_error("put", &err);
+    prepare(txns[1]);
+  }
   for (int at = 0; at < 2; at++) rocksdb_transaction_destroy(txns[at]);
+  if (is_locking) {
+    rocksdb_transactiondb_close(locking);
+    locking = rocksdb_transactiondb_open(options, db_options, argv[1], &err);
+    print_error("open", &err);
+    end_prepared();
+  }
   rocksdb_iterator_t* it =
       is_locking ? rocksdb_transactiondb_create_iterator(locking, reads) : rocksdb_create_iterator(base, reads);
   for (rocksdb_iter_seek_to_first(it); rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
