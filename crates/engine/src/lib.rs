@@ -93,6 +93,7 @@ pub use txn::prepared::Prepared;
 pub use txn::transaction::{NAME_BYTES_MAX, Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
 pub use txn::wanted::LockTarget;
+pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };

@@ -235,6 +235,21 @@ impl Table {
         }
     }
 
+    /// How many user keys the table has, range tombstones aside; `None` where it does not tell: a block-based table tells
+    /// by its filter, if that has whole keys and nothing else.
+    pub fn user_keys(&self) -> Option<u64> {
+        match self {
+            Self::Block(table) => {
+                let properties = table.properties();
+                let is_only_keys = matches!(&properties.prefix_extractor_name[..], "" | "nullptr");
+                let keys = properties.num_filter_entries;
+                (is_only_keys && keys > 0).then_some(keys)
+            }
+            Self::Plain(table) => Some(table.counts().1),
+            Self::Searchable(table) => Some(table.user_keys()),
+        }
+    }
+
     /// About where in the file the entries at or after `internal_key` begin. On failure the answer
     /// is the end of the data.
     pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {

@@ -178,6 +178,7 @@ fn the_engine_points_one_way() {
         &[
             "db",
             "maintenance",
+            "watch/counting",
             "watch/explain",
             "watch/live_files",
             "watch/metrics",

@@ -5,11 +5,13 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use drumlin_base::budget::Charge;
 use drumlin_base::bytes::HazardPtr;
 use drumlin_base::key::user_key;
-use drumlin_base::{KeyOrder, SeqNo};
+use drumlin_base::{KeyOrder, MemoryBudget, MemoryUse, Result, SeqNo};
 use drumlin_table::Table;
 
+use super::key_ranks::{KeyRanks, Ranked};
 use crate::iter::range_tombstone::Fragments;
 
 /// A table with fewer entries than this is not worth compacting for its tombstones.
@@ -127,6 +129,8 @@ pub struct FileMeta {
     fragments: OnceLock<Fragments>,
     /// See [`FileMeta::counts`].
     counts: OnceLock<EntryCounts>,
+    /// See [`FileMeta::ranks_of`].
+    ranks: OnceLock<KeyRanks>,
 }
 
 /// How many entries a table has.
@@ -151,7 +155,31 @@ impl FileMeta {
             noted_model: OnceLock::new(),
             fragments: OnceLock::new(),
             counts: OnceLock::new(),
+            ranks: OnceLock::new(),
         }
+    }
+
+    /// The ranks of the keys of `table`, which is this file opened. Learned at the first call by reading it, charged to
+    /// `budget` and kept while the file lives.
+    ///
+    /// # Errors
+    /// As [`KeyRanks::learn`].
+    pub fn ranks_of(&self, table: &Table, budget: &Arc<MemoryBudget>) -> Result<&KeyRanks> {
+        if let Some(known) = self.ranks.get() {
+            return Ok(known);
+        }
+        let ranked = Ranked {
+            table,
+            fragments: self.fragments_of(table.order(), table),
+        };
+        let charge = Charge::new(Arc::clone(budget), MemoryUse::TableMeta);
+        let learned = KeyRanks::learn(ranked, charge)?;
+        Ok(self.ranks.get_or_init(|| learned))
+    }
+
+    /// The ranks that [`FileMeta::ranks_of`] learned.
+    pub fn ranks(&self) -> Option<&KeyRanks> {
+        self.ranks.get()
     }
 
     /// The range tombstones inside that count, cut to the file's bounds; `None` when `table`, which

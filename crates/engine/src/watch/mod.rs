@@ -1,5 +1,6 @@
 //! Counters, timings, verdicts on pressure, and events.
 
+pub(crate) mod counting;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod level_work;

@@ -441,6 +441,11 @@ impl SearchableTable {
         (offset + PAGE_BYTES as u64 <= self.tail_start).then_some(offset)
     }
 
+    /// Different user keys.
+    pub(crate) fn user_keys(&self) -> u64 {
+        self.keys.len()
+    }
+
     /// Whether `user_key` is in the table.
     pub fn may_contain(&self, user_key: &[u8]) -> bool {
         self.keys.get(user_key).is_some()
