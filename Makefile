@@ -9,7 +9,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: node node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -86,6 +86,24 @@ python-test: deps
 python-bench: python
 	$(VENV)/bin/pip install -q --force-reinstall target/python/wheels/drumlin-*.whl plyvel==1.5.1 rocksdict==0.3.29
 	$(VENV)/bin/python crates/python/bench.py
+
+# The store for Node.js: a package in target/node. Needs node and npm.
+NODE_CRATE = cd crates/node && CARGO_TARGET_DIR=$(CURDIR)/target/node $(CARGO)
+NODE_ADDON = crates/node/drumlin.linux-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/').node
+node:
+	$(NODE_CRATE) build --locked --release
+	cp target/node/release/libdrumlin_node.so $(NODE_ADDON)
+	cd crates/node && npm pack --silent --pack-destination $(CURDIR)/target/node
+
+# Its tests: abstract-level's own suite, and ours.
+node-test: deps
+	cd crates/node && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) clippy --locked -- -D warnings && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) build --locked
+	cp target/debug/libdrumlin_node.so $(NODE_ADDON)
+	cd crates/node && npm ci --ignore-scripts --no-audit --no-fund --silent && npm test --silent
+
+# Beside classic-level.
+node-bench: node
+	cd crates/node && npm ci --ignore-scripts --no-audit --no-fund --silent && node bench.js
 
 # The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
 # as a page in totals.html.

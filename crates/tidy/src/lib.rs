@@ -38,7 +38,7 @@ pub fn sources(endings: &[&str]) -> Vec<Source> {
                 .to_string_lossy()
                 .into_owned();
             if path.is_dir() {
-                if !matches!(name.as_str(), "target" | ".git" | "data") {
+                if !matches!(name.as_str(), "target" | ".git" | "data" | "node_modules") {
                     dirs.push(path);
                 }
             } else if endings.iter().any(|ending| name.ends_with(ending)) {

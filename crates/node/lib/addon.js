@@ -1,0 +1,4 @@
+'use strict'
+
+// The addon, made by `make node`, for this system and processor.
+module.exports = require(`../drumlin.${process.platform}-${process.arch}.node`)
