@@ -16,6 +16,7 @@ mod claims;
 pub mod drive;
 mod input;
 mod models;
+mod mongo;
 mod mutate;
 mod redis;
 mod reseal;
@@ -49,6 +50,10 @@ pub const TARGETS: &[Target] = &[
     ("model", targets::model::run_model),
     ("model_file", targets::model::run_file),
     ("model_frame", targets::model_frame::run),
+    ("mongo_bson", targets::mongo::run_bson),
+    ("mongo_filter", targets::mongo::run_filter),
+    ("mongo_keystring", targets::mongo::run_keystring),
+    ("mongo_update", targets::mongo::run_update),
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),
     ("range_tombstones", targets::range_tombstones::run),

@@ -214,6 +214,7 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     let made = crate::models::seeds().into_iter();
     let made = made.chain(crate::claims::seeds());
     for (target, name, bytes) in made
+        .chain(crate::mongo::seeds())
         .chain(crate::redis::seeds())
         .chain(crate::resp::seeds())
     {

@@ -18,6 +18,7 @@ pub(crate) mod manifest_replay;
 pub(crate) mod memtable;
 pub(crate) mod model;
 pub(crate) mod model_frame;
+pub(crate) mod mongo;
 pub(crate) mod names;
 pub(crate) mod options_file;
 pub(crate) mod properties;

@@ -1,0 +1,77 @@
+//! Sort orders of documents.
+
+use crate::keystring;
+use crate::path::{Path, candidates};
+use crate::raw::{Document, Kind, Value};
+use crate::refusal::{Outcome, Refusal};
+
+/// Fields to sort by, in order, and whether each goes downwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sort(pub Vec<(Path, bool)>);
+
+impl Sort {
+    /// The order that `document` describes: `{ field: 1, other: -1 }`.
+    ///
+    /// # Errors
+    /// `BadValue` for other directions, `$meta` among them.
+    pub fn new(document: Document<'_>) -> Outcome<Self> {
+        let field = |element: crate::raw::Element<'_>| {
+            let name = element.name_str();
+            let wrong =
+                || Refusal::bad_value(format!("the sort direction of {name:?} has to be 1 or -1"));
+            if name.is_empty() || name.split('.').any(str::is_empty) {
+                return Err(Refusal::bad_value("a sort needs names of fields"));
+            }
+            match element.value.as_whole() {
+                Some(1) => Ok((Path::new(name), false)),
+                Some(-1) => Ok((Path::new(name), true)),
+                _ => Err(wrong()),
+            }
+        };
+        document.iter().map(field).collect::<Outcome<_>>().map(Self)
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes that sort documents in this order. An array counts by its least element, downwards by its greatest.
+    pub fn key_of(&self, document: Document<'_>) -> Vec<u8> {
+        let mut key = Vec::new();
+        for (path, is_descending) in &self.0 {
+            let mut best: Option<Vec<u8>> = None;
+            let mut see = |value: Value<'_>| {
+                let mut bytes = Vec::new();
+                match is_descending {
+                    true => keystring::append_descending(&mut bytes, value),
+                    false => keystring::append(&mut bytes, value),
+                }
+                if best.as_ref().is_none_or(|best| bytes < *best) {
+                    best = Some(bytes);
+                }
+            };
+            candidates(document, path, &mut |value| {
+                let value = value.unwrap_or(Value::NULL);
+                match value.as_array() {
+                    Some(elements) if elements.is_empty() => see(Value {
+                        kind: Kind::Undefined,
+                        bytes: &[],
+                    }),
+                    Some(elements) => elements.iter().for_each(|element| see(element.value)),
+                    None => see(value),
+                }
+                false
+            });
+            if best.is_none() {
+                let mut nothing = |value| match is_descending {
+                    true => keystring::append_descending(&mut key, value),
+                    false => keystring::append(&mut key, value),
+                };
+                nothing(Value::NULL);
+            }
+            key.extend(best.unwrap_or_default());
+        }
+        key
+    }
+}

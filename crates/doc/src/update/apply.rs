@@ -1,0 +1,362 @@
+//! Updates, applied: the document is written anew, what is not touched is copied.
+
+use crate::build::Builder;
+use crate::code::Code;
+use crate::compare::equal;
+use crate::filter::{Filter, Test};
+use crate::path::{Path, index_of, value_at};
+use crate::raw::{Document, Kind, Value};
+use crate::refusal::{Outcome, Refusal};
+use crate::show::show;
+use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX, validate};
+
+use super::moment::Moment;
+use super::operators::{Change, Operator};
+use super::parse::{Update, UpdateKind};
+use super::tree::Node;
+
+/// Longest array that an index of an update may make, beyond which nulls would fill it.
+const PADDING_MAX: usize = 1_500_000;
+
+/// The document after an update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Its bytes.
+    pub document: Vec<u8>,
+    /// Whether they are others than before.
+    pub is_changed: bool,
+}
+
+/// What stays the same within one document.
+struct Context<'a> {
+    moment: &'a Moment,
+    position: Option<usize>,
+}
+
+impl Update {
+    /// `document` after the update; `filter` is the one that found it, for the place of `$`.
+    ///
+    /// # Errors
+    /// `PathNotViable` where a field cannot be made; `ImmutableField` for a change of `_id`; `BSONObjectTooLarge`; those of
+    /// the operators. Nothing has changed then.
+    pub fn apply(
+        &self,
+        document: Document<'_>,
+        filter: &Filter,
+        moment: &Moment,
+    ) -> Outcome<Applied> {
+        let made = match &self.kind {
+            UpdateKind::Replace(new) => replaced(document, Document(new)),
+            UpdateKind::Operators {
+                root,
+                renames,
+                positional,
+            } => {
+                let position = positional
+                    .as_ref()
+                    .and_then(|array| position(filter, document, array));
+                let context = Context { moment, position };
+                let moved;
+                let root = match renames.is_empty() {
+                    true => root,
+                    false => {
+                        moved = renamed(root, renames, document)?;
+                        &moved
+                    }
+                };
+                let mut out = Builder::new();
+                context.document(root, document, &mut out)?;
+                out.finish()
+            }
+        };
+        let is_changed = made != document.0;
+        if is_changed && !moment.is_insert {
+            same_id(document, Document(&made))?;
+        }
+        if made.len() > DOCUMENT_BYTES_MAX {
+            let text = format!(
+                "the document would have {} bytes after the update; the most is {DOCUMENT_BYTES_MAX}",
+                made.len()
+            );
+            return Err(Refusal::new(Code::BsonObjectTooLarge, text));
+        }
+        if is_changed && self.has_operators() {
+            // Values put into each other may be nested too deep.
+            validate(&made)?;
+        }
+        Ok(Applied {
+            document: made,
+            is_changed,
+        })
+    }
+}
+
+fn same_id(old: Document<'_>, new: Document<'_>) -> Outcome<()> {
+    let is_same = match (old.get("_id"), new.get("_id")) {
+        (Some(old), Some(new)) => equal(old, new),
+        (None, None) => true,
+        _ => false,
+    };
+    let text = "Performing an update on the path '_id' would modify the immutable field '_id'";
+    if is_same {
+        Ok(())
+    } else {
+        Err(Refusal::new(Code::ImmutableField, text))
+    }
+}
+
+/// `new` with the `_id` of the old one in front.
+fn replaced(old: Document<'_>, new: Document<'_>) -> Vec<u8> {
+    let mut out = Builder::new();
+    let own = new.get("_id");
+    if let Some(id) = own.or_else(|| old.get("_id")) {
+        out.value("_id", id);
+    }
+    for element in new.iter().filter(|element| element.name != b"_id") {
+        out.value(element.name, element.value);
+    }
+    out.finish()
+}
+
+/// The tree with what renames put where.
+fn renamed(root: &Node, renames: &[(Path, String)], document: Document<'_>) -> Outcome<Node> {
+    let mut root = root.clone();
+    for (from, to) in renames {
+        if let Some(value) = value_at(document, from) {
+            root.add(to, Operator::Set(value.to_owned()))?;
+        }
+    }
+    Ok(root)
+}
+
+/// The first element of the array at `array` for which the filter holds.
+fn position(filter: &Filter, document: Document<'_>, array: &Path) -> Option<usize> {
+    match filter {
+        Filter::And(parts) => parts
+            .iter()
+            .find_map(|part| position(part, document, array)),
+        Filter::Field(path, test) => {
+            let rest = path.parts().strip_prefix(array.parts())?;
+            let elements = value_at(document, array)?.as_array()?;
+            elements.iter().position(|element| match rest.is_empty() {
+                true => holds_for_any(test, element.value),
+                false => {
+                    let names: Vec<_> = rest
+                        .iter()
+                        .map(|part| String::from_utf8_lossy(part))
+                        .collect();
+                    let below = Filter::Field(Path::new(&names.join(".")), test.clone());
+                    element
+                        .value
+                        .as_document()
+                        .is_some_and(|inner| below.matches(inner))
+                }
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether an element is one that made the test hold.
+fn holds_for_any(test: &Test, element: Value<'_>) -> bool {
+    match test {
+        Test::All(tests) => tests.iter().all(|test| test.holds_for(element)),
+        other => other.holds_for(element),
+    }
+}
+
+impl Context<'_> {
+    /// Recurses as deep as the update names fields.
+    fn document(&self, node: &Node, old: Document<'_>, out: &mut Builder) -> Outcome<()> {
+        let mut seen = vec![false; node.children.len()];
+        for element in old {
+            let found = node
+                .children
+                .iter()
+                .position(|(name, _)| **name == *element.name);
+            match found.and_then(|at| Some((node.children.get(at)?, seen.get_mut(at)?))) {
+                Some(((name, child), seen)) if !*seen => {
+                    *seen = true;
+                    self.place(child, name, Some(element.value), out)?;
+                }
+                _ => {
+                    out.value(element.name, element.value);
+                }
+            }
+        }
+        let new = node.children.iter().zip(seen).filter(|(_, seen)| !seen);
+        for ((name, child), _) in new {
+            if name.starts_with(b"$") {
+                return Err(Refusal::bad_value(format!(
+                    "Cannot apply array updates to a field that is no array: {}",
+                    String::from_utf8_lossy(name)
+                )));
+            }
+            self.place(child, name, None, out)?;
+        }
+        Ok(())
+    }
+
+    /// A field, of a document.
+    fn place(
+        &self,
+        node: &Node,
+        name: &[u8],
+        old: Option<Value<'_>>,
+        out: &mut Builder,
+    ) -> Outcome<()> {
+        if let Some(operator) = &node.operator {
+            let text = String::from_utf8_lossy(name);
+            match (operator.apply(&text, old, self.moment)?, old) {
+                (Change::Put(value), _) => drop(out.value(name, value.get())),
+                (Change::Keep, Some(old)) => drop(out.value(name, old)),
+                (Change::Keep, None) | (Change::Remove, _) => {}
+            }
+            return Ok(());
+        }
+        let creates = node.creates(self.moment.is_insert);
+        match old {
+            None if !creates => {}
+            None => self.nested(Kind::Document, name, out, |out| {
+                self.document(node, Document::EMPTY, out)
+            })?,
+            Some(old) if old.kind == Kind::Document => {
+                self.nested(Kind::Document, name, out, |out| {
+                    self.document(node, Document(old.bytes), out)
+                })?;
+            }
+            Some(old) if old.kind == Kind::Array => {
+                self.nested(Kind::Array, name, out, |out| {
+                    self.array(node, Document(old.bytes), out)
+                })?;
+            }
+            Some(old) if creates => {
+                let below = node
+                    .children
+                    .first()
+                    .map(|(name, _)| String::from_utf8_lossy(name));
+                let text = format!(
+                    "Cannot create field '{}' in element {{{}: {}}}",
+                    below.unwrap_or_default(),
+                    String::from_utf8_lossy(name),
+                    show(old)
+                );
+                return Err(Refusal::new(Code::PathNotViable, text));
+            }
+            Some(old) => drop(out.value(name, old)),
+        }
+        Ok(())
+    }
+
+    fn nested(
+        &self,
+        kind: Kind,
+        name: &[u8],
+        out: &mut Builder,
+        fill: impl FnOnce(&mut Builder) -> Outcome<()>,
+    ) -> Outcome<()> {
+        out.open(kind, name);
+        fill(out)?;
+        out.close();
+        Ok(())
+    }
+
+    fn array(&self, node: &Node, old: Document<'_>, out: &mut Builder) -> Outcome<()> {
+        let mut len = 0;
+        for (at, element) in old.iter().enumerate() {
+            len = at + 1;
+            match self.child_for(node, at, element.value)? {
+                Some(child) => self.element(child, at, Some(element.value), out)?,
+                None => drop(out.value(at.to_string(), element.value)),
+            }
+        }
+        for (name, child) in &node.children {
+            let index = index_of(name);
+            if index.is_some_and(|index| index < len) || name.starts_with(b"$[") {
+                continue;
+            }
+            if **name == *b"$" {
+                if self.position.is_none() {
+                    return Err(Refusal::bad_value(
+                        "The positional operator did not find the match needed from the query.",
+                    ));
+                }
+                continue;
+            }
+            if !child.creates(self.moment.is_insert) {
+                continue;
+            }
+            let Some(index) = index.filter(|index| *index <= len + PADDING_MAX) else {
+                let text = format!(
+                    "Cannot create field '{}' in an array",
+                    String::from_utf8_lossy(name)
+                );
+                return Err(Refusal::new(Code::PathNotViable, text));
+            };
+            for at in len..index {
+                out.null(at.to_string());
+            }
+            self.element(child, index, None, out)?;
+            len = index + 1;
+        }
+        Ok(())
+    }
+
+    /// An element stays in its place: what is removed becomes null.
+    fn element(
+        &self,
+        node: &Node,
+        at: usize,
+        old: Option<Value<'_>>,
+        out: &mut Builder,
+    ) -> Outcome<()> {
+        let before = out.len();
+        let name = at.to_string();
+        self.place(node, name.as_bytes(), old, out)?;
+        if out.len() == before {
+            out.null(name);
+        }
+        Ok(())
+    }
+
+    /// What is to be done with the element at `at`.
+    fn child_for<'n>(
+        &self,
+        node: &'n Node,
+        at: usize,
+        element: Value<'_>,
+    ) -> Outcome<Option<&'n Node>> {
+        let mut found = None;
+        for (name, child) in &node.children {
+            let is_for = match &**name {
+                b"$" => self.position == Some(at),
+                b"$[]" => true,
+                other => match other
+                    .strip_prefix(b"$[")
+                    .and_then(|rest| rest.strip_suffix(b"]"))
+                {
+                    Some(filter) => {
+                        let mut filters = self.moment.filters.iter();
+                        let filter = filters
+                            .find(|known| known.name().as_bytes() == filter)
+                            .ok_or_else(|| {
+                                Refusal::bad_value(format!(
+                                    "No array filter found for identifier '{}'",
+                                    String::from_utf8_lossy(filter)
+                                ))
+                            })?;
+                        filter.holds(element)
+                    }
+                    None => index_of(other) == Some(at),
+                },
+            };
+            if is_for && found.replace(child).is_some() {
+                let text = format!("Update created a conflict at the element {at} of an array");
+                return Err(Refusal::new(Code::ConflictingUpdateOperators, text));
+            }
+        }
+        Ok(found)
+    }
+}
+
+const _: () = assert!(DEPTH_MAX < 1000, "the tree is walked by recursion");

@@ -1,0 +1,8 @@
+//! Goal: documents are compared, found, changed and cut as MongoDB does it. Method: tables of cases; random values whose order is
+//! asked for in two ways.
+
+mod json;
+mod matching;
+mod order;
+mod updates;
+mod walking;

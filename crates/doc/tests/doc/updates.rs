@@ -1,0 +1,290 @@
+//! Goal: updates change documents as MongoDB does. Method: a table of update, document, outcome; and of refusals.
+
+use drumlin_doc::{ArrayFilter, Code, Document, Filter, Moment, Outcome, Update};
+
+use crate::json::doc;
+
+fn updated(filter: &str, update: &str, document: &str, moment: &Moment) -> Outcome<Vec<u8>> {
+    let (filter, update, document) = (doc(filter), doc(update), doc(document));
+    let filter = Filter::new(Document(&filter))?;
+    let applied = Update::new(Document(&update))?.apply(Document(&document), &filter, moment)?;
+    assert_eq!(applied.is_changed, applied.document != document);
+    Ok(applied.document)
+}
+
+#[test]
+fn updates_change_as_defined() {
+    let cases = [
+        (
+            r#"{"b": 2}"#,
+            r#"{"_id": 1, "a": 1}"#,
+            r#"{"_id": 1, "b": 2}"#,
+        ),
+        (
+            r#"{"$set": {"a": 2}}"#,
+            r#"{"_id": 1, "a": 1, "b": 1}"#,
+            r#"{"_id": 1, "a": 2, "b": 1}"#,
+        ),
+        (
+            r#"{"$set": {"z": 1, "y.x": 2}}"#,
+            r#"{"_id": 1}"#,
+            r#"{"_id": 1, "y": {"x": 2}, "z": 1}"#,
+        ),
+        (
+            r#"{"$set": {"a.1": 9}}"#,
+            r#"{"a": [1, 2, 3]}"#,
+            r#"{"a": [1, 9, 3]}"#,
+        ),
+        (
+            r#"{"$set": {"a.4": 9}}"#,
+            r#"{"a": [1, 2]}"#,
+            r#"{"a": [1, 2, null, null, 9]}"#,
+        ),
+        (
+            r#"{"$unset": {"a": "", "b.c": "", "x.y": ""}}"#,
+            r#"{"a": 1, "b": {"c": 1, "d": 2}}"#,
+            r#"{"b": {"d": 2}}"#,
+        ),
+        (
+            r#"{"$unset": {"a.0": ""}}"#,
+            r#"{"a": [1, 2]}"#,
+            r#"{"a": [null, 2]}"#,
+        ),
+        (
+            r#"{"$inc": {"a": 2, "b": 1}}"#,
+            r#"{"a": 1}"#,
+            r#"{"a": 3, "b": 1}"#,
+        ),
+        (
+            r#"{"$inc": {"a": 1}}"#,
+            r#"{"a": 2147483647}"#,
+            r#"{"a": {"$long": 2147483648}}"#,
+        ),
+        (r#"{"$inc": {"a": 0.5}}"#, r#"{"a": 1}"#, r#"{"a": 1.5}"#),
+        (
+            r#"{"$mul": {"a": 3, "b": 2}}"#,
+            r#"{"a": 2}"#,
+            r#"{"a": 6, "b": 0}"#,
+        ),
+        (
+            r#"{"$min": {"a": 1, "b": 9}}"#,
+            r#"{"a": 2, "b": 3}"#,
+            r#"{"a": 1, "b": 3}"#,
+        ),
+        (
+            r#"{"$max": {"a": 1, "b": 9, "c": 1}}"#,
+            r#"{"a": 2, "b": 3}"#,
+            r#"{"a": 2, "b": 9, "c": 1}"#,
+        ),
+        (
+            r#"{"$push": {"a": 3}}"#,
+            r#"{"a": [1]}"#,
+            r#"{"a": [1, 3]}"#,
+        ),
+        (r#"{"$push": {"a": [3]}}"#, r#"{}"#, r#"{"a": [[3]]}"#),
+        (
+            r#"{"$push": {"a": {"$each": [5, 1], "$sort": 1, "$slice": 2}}}"#,
+            r#"{"a": [3]}"#,
+            r#"{"a": [1, 3]}"#,
+        ),
+        (
+            r#"{"$push": {"a": {"$each": [5, 6], "$position": 1, "$slice": -3}}}"#,
+            r#"{"a": [1, 2]}"#,
+            r#"{"a": [5, 6, 2]}"#,
+        ),
+        (
+            r#"{"$push": {"a": {"$each": [{"k": 1}], "$sort": {"k": -1}}}}"#,
+            r#"{"a": [{"k": 0}]}"#,
+            r#"{"a": [{"k": 1}, {"k": 0}]}"#,
+        ),
+        (
+            r#"{"$addToSet": {"a": {"$each": [1, 2, 2]}}}"#,
+            r#"{"a": [1.0]}"#,
+            r#"{"a": [1.0, 2]}"#,
+        ),
+        (
+            r#"{"$pop": {"a": 1, "b": -1}}"#,
+            r#"{"a": [1, 2], "b": [1, 2]}"#,
+            r#"{"a": [1], "b": [2]}"#,
+        ),
+        (
+            r#"{"$pull": {"a": {"$gt": 2}}}"#,
+            r#"{"a": [1, 3, 2, 4]}"#,
+            r#"{"a": [1, 2]}"#,
+        ),
+        (
+            r#"{"$pull": {"a": {"k": 1}}}"#,
+            r#"{"a": [{"k": 1, "v": 2}, {"k": 2}]}"#,
+            r#"{"a": [{"k": 2}]}"#,
+        ),
+        (
+            r#"{"$pullAll": {"a": [1, 2]}}"#,
+            r#"{"a": [1, 3, 2, 1]}"#,
+            r#"{"a": [3]}"#,
+        ),
+        (
+            r#"{"$rename": {"a": "x.y"}}"#,
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"b": 2, "x": {"y": 1}}"#,
+        ),
+        (
+            r#"{"$rename": {"q": "b"}}"#,
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"a": 1, "b": 2}"#,
+        ),
+        (
+            r#"{"$setOnInsert": {"a": 1}}"#,
+            r#"{"b": 2}"#,
+            r#"{"b": 2}"#,
+        ),
+        (
+            r#"{"$set": {"a.$[].k": 0}}"#,
+            r#"{"a": [{"k": 1}, {"k": 2}]}"#,
+            r#"{"a": [{"k": 0}, {"k": 0}]}"#,
+        ),
+        (
+            r#"{"$inc": {"a.$[big]": 10}}"#,
+            r#"{"a": [1, 5, 9]}"#,
+            r#"{"a": [1, 15, 19]}"#,
+        ),
+    ];
+    let filter = doc(r#"{"big": {"$gte": 5}}"#);
+    let moment = Moment {
+        filters: vec![ArrayFilter::new(Document(&filter)).expect("a filter")],
+        ..Moment::default()
+    };
+    for (update, document, expected) in cases {
+        let made = updated("{}", update, document, &moment)
+            .unwrap_or_else(|refusal| panic!("{update}: {refusal}"));
+        assert_eq!(made, doc(expected), "{update} on {document}");
+    }
+}
+
+#[test]
+fn the_place_that_the_filter_found_is_changed() {
+    let moment = Moment::default();
+    let made = updated(
+        r#"{"a": 2}"#,
+        r#"{"$set": {"a.$": 9}}"#,
+        r#"{"a": [1, 2, 2]}"#,
+        &moment,
+    );
+    assert_eq!(made, Ok(doc(r#"{"a": [1, 9, 2]}"#)));
+    let made = updated(
+        r#"{"a.k": {"$gt": 1}}"#,
+        r#"{"$inc": {"a.$.n": 1}}"#,
+        r#"{"a": [{"k": 1}, {"k": 2, "n": 5}]}"#,
+        &moment,
+    );
+    assert_eq!(made, Ok(doc(r#"{"a": [{"k": 1}, {"k": 2, "n": 6}]}"#)));
+    let made = updated(
+        r#"{"a": {"$elemMatch": {"k": 2}}}"#,
+        r#"{"$set": {"a.$.n": 1}}"#,
+        r#"{"a": [{"k": 1}, {"k": 2}]}"#,
+        &moment,
+    );
+    assert_eq!(made, Ok(doc(r#"{"a": [{"k": 1}, {"k": 2, "n": 1}]}"#)));
+    let refused = updated("{}", r#"{"$set": {"a.$": 9}}"#, r#"{"a": [1]}"#, &moment);
+    assert_eq!(refused.expect_err("no place").code, Code::BadValue);
+}
+
+#[test]
+fn wrong_updates_are_refused_with_their_codes() {
+    let cases = [
+        (
+            r#"{"$set": {"a": 1, "a.b": 2}}"#,
+            r#"{}"#,
+            Code::ConflictingUpdateOperators,
+        ),
+        (
+            r#"{"$set": {"a": 1}, "$inc": {"a": 2}}"#,
+            r#"{}"#,
+            Code::ConflictingUpdateOperators,
+        ),
+        (
+            r#"{"$rename": {"a": "b"}, "$set": {"b": 2}}"#,
+            r#"{"a": 1}"#,
+            Code::ConflictingUpdateOperators,
+        ),
+        (
+            r#"{"$set": {"_id": 2}}"#,
+            r#"{"_id": 1}"#,
+            Code::ImmutableField,
+        ),
+        (r#"{"_id": 2}"#, r#"{"_id": 1}"#, Code::ImmutableField),
+        (
+            r#"{"$set": {"a.b": 2}}"#,
+            r#"{"a": 1}"#,
+            Code::PathNotViable,
+        ),
+        (
+            r#"{"$set": {"a.b": 2}}"#,
+            r#"{"a": [1]}"#,
+            Code::PathNotViable,
+        ),
+        (r#"{"$inc": {"a": 1}}"#, r#"{"a": "x"}"#, Code::TypeMismatch),
+        (r#"{"$inc": {"a": "x"}}"#, r#"{}"#, Code::TypeMismatch),
+        (
+            r#"{"$inc": {"a": 1}}"#,
+            r#"{"a": 9223372036854775807}"#,
+            Code::BadValue,
+        ),
+        (r#"{"$push": {"a": 1}}"#, r#"{"a": 1}"#, Code::BadValue),
+        (r#"{"$set": {"a..b": 1}}"#, r#"{}"#, Code::EmptyFieldName),
+        (
+            r#"{"$set": {"$a": 1}}"#,
+            r#"{}"#,
+            Code::DollarPrefixedFieldName,
+        ),
+        (
+            r#"{"$bit": {"a": {"and": 1}}}"#,
+            r#"{}"#,
+            Code::FailedToParse,
+        ),
+        (r#"{"$wrong": {"a": 1}}"#, r#"{}"#, Code::FailedToParse),
+        (r#"{"$set": 1}"#, r#"{}"#, Code::FailedToParse),
+        (
+            r#"{"a": 1, "$set": {"a": 1}}"#,
+            r#"{}"#,
+            Code::FailedToParse,
+        ),
+        (
+            r#"{"$set": {"a.$[nobody]": 1}}"#,
+            r#"{"a": [1]}"#,
+            Code::BadValue,
+        ),
+    ];
+    for (update, document, code) in cases {
+        let refused = updated("{}", update, document, &Moment::default());
+        assert_eq!(
+            refused.map_err(|refusal| refusal.code),
+            Err(code),
+            "{update} on {document}"
+        );
+    }
+}
+
+#[test]
+fn an_upsert_begins_with_what_the_filter_says() {
+    let filter = doc(r#"{"a": 1, "b.c": {"$eq": 2}, "d": {"$gt": 5}, "$and": [{"e": 3}]}"#);
+    let filter = Filter::new(Document(&filter)).expect("a filter");
+    let moment = Moment {
+        is_insert: true,
+        ..Moment::default()
+    };
+    let seed = Update::of_equalities(&filter).expect("no conflict");
+    let seed = seed
+        .apply(Document::EMPTY, &filter, &moment)
+        .expect("applies")
+        .document;
+    assert_eq!(seed, doc(r#"{"a": 1, "b": {"c": 2}, "e": 3}"#));
+    let update = doc(r#"{"$setOnInsert": {"f": 1}, "$inc": {"a": 1}}"#);
+    let made =
+        Update::new(Document(&update))
+            .expect("an update")
+            .apply(Document(&seed), &filter, &moment);
+    assert_eq!(
+        made.expect("applies").document,
+        doc(r#"{"a": 2, "b": {"c": 2}, "e": 3, "f": 1}"#)
+    );
+}

@@ -1,0 +1,144 @@
+//! Seeds for the targets of `drumlin_doc`: documents of all types; filters and updates, each with a document behind it.
+
+use drumlin_doc::{Builder, Document, Kind, Value};
+
+fn of(fill: impl FnOnce(&mut Builder)) -> Vec<u8> {
+    let mut out = Builder::new();
+    fill(&mut out);
+    out.finish()
+}
+
+fn all_types() -> Vec<u8> {
+    of(|out| {
+        out.i32("a", -1)
+            .i64("b", 1 << 40)
+            .f64("c", 1.5)
+            .bool("d", true)
+            .null("e");
+        out.str("f", "t\u{0}x")
+            .date("g", -5)
+            .binary("h", 0, &[1, 2]);
+        out.open(Kind::Array, "i").i32("0", 1).str("1", "x").close();
+        out.open(Kind::Document, "j").f64("k", 0.1).close();
+        for (name, kind, bytes) in [
+            ("l", Kind::ObjectId, [7; 16].as_slice()),
+            ("m", Kind::Decimal, &[9; 16]),
+            ("n", Kind::Timestamp, &[1; 16]),
+            ("o", Kind::MinKey, &[]),
+        ] {
+            let len = match kind {
+                Kind::ObjectId => 12,
+                Kind::Timestamp => 8,
+                _ => bytes.len(),
+            };
+            out.value(
+                name,
+                Value {
+                    kind,
+                    bytes: &bytes[..len],
+                },
+            );
+        }
+        out.value(
+            "p",
+            Value {
+                kind: Kind::Regex,
+                bytes: b"a.*\0i\0",
+            },
+        );
+        let scope = [
+            0x12, 0, 0, 0, 2, 0, 0, 0, b'x', 0, 8, 0, 0, 0, 10, b'a', 0, 0,
+        ];
+        out.value(
+            "q",
+            Value {
+                kind: Kind::CodeWithScope,
+                bytes: &scope,
+            },
+        );
+    })
+}
+
+/// Inputs: target, name, bytes.
+pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let document = of(|out| {
+        out.i32("_id", 1)
+            .open(Kind::Array, "a")
+            .i32("0", 1)
+            .i32("1", 5)
+            .close();
+        out.open(Kind::Document, "b").i32("c", 3).close();
+    });
+    let range = of(|out| {
+        out.open(Kind::Document, "a")
+            .i32("$gt", 1)
+            .f64("$lte", 5.0)
+            .close();
+        out.open(Kind::Document, "b.c")
+            .open(Kind::Array, "$in")
+            .i32("0", 3)
+            .close()
+            .close();
+    });
+    let logical = of(|out| {
+        out.open(Kind::Array, "$or")
+            .document("0", Document(&range))
+            .close();
+        out.open(Kind::Document, "x")
+            .open(Kind::Document, "$not")
+            .bool("$exists", true)
+            .close()
+            .close();
+        out.open(Kind::Document, "a")
+            .i32("$size", 2)
+            .open(Kind::Document, "$elemMatch")
+            .i32("$gte", 5)
+            .close()
+            .close();
+        out.open(Kind::Document, "b").str("$type", "object").close();
+    });
+    let fields = of(|out| {
+        out.open(Kind::Document, "$set")
+            .i32("b.c", 4)
+            .i32("a.3", 1)
+            .close();
+        out.open(Kind::Document, "$inc").i32("n", 1).close();
+        out.open(Kind::Document, "$rename").str("b.d", "e").close();
+    });
+    let arrays = of(|out| {
+        out.open(Kind::Document, "$push").open(Kind::Document, "a");
+        out.open(Kind::Array, "$each")
+            .i32("0", 3)
+            .close()
+            .i32("$sort", 1)
+            .i32("$slice", -2)
+            .close()
+            .close();
+        out.open(Kind::Document, "$pull")
+            .open(Kind::Document, "z")
+            .i32("$gt", 1)
+            .close()
+            .close();
+        out.open(Kind::Document, "$unset")
+            .str("b.$[].c", "")
+            .close();
+    });
+    let with = |first: &[u8]| [first, &document].concat();
+    vec![
+        ("mongo_bson", "all-types".to_owned(), all_types()),
+        ("mongo_bson", "nested".to_owned(), document.clone()),
+        ("mongo_keystring", "all-types".to_owned(), all_types()),
+        ("mongo_keystring", "nested".to_owned(), document.clone()),
+        ("mongo_filter", "range".to_owned(), with(&range)),
+        ("mongo_filter", "logical".to_owned(), with(&logical)),
+        ("mongo_update", "fields".to_owned(), with(&fields)),
+        ("mongo_update", "arrays".to_owned(), with(&arrays)),
+        (
+            "mongo_update",
+            "replacement".to_owned(),
+            with(&of(|out| {
+                out.i32("x", 1);
+            })),
+        ),
+    ]
+}
