@@ -75,6 +75,7 @@ fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Outpu
                     (Some(("prepare", section.name)), entries.map_err(at)?)
                 }
                 BatchPart::Commit(name) => (Some(("commit", name)), Vec::new()),
+                BatchPart::LogData(_) => continue,
                 BatchPart::Rollback(name) => (Some(("rollback", name)), Vec::new()),
             };
             if let Some((step, name)) = step {

@@ -51,6 +51,7 @@ pub mod internals {
 pub use compaction::CancelToken;
 pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
 pub use db::budget::Budget;
+pub use db::changes::{ChangeBatch, ChangeEntry, Changes, ChangesOptions};
 pub use db::codec::{KeyCodec, ValueCodec};
 pub use db::family_handle::FamilyHandle;
 pub use db::handle::Db;
@@ -93,6 +94,7 @@ pub use txn::prepared::Prepared;
 pub use txn::transaction::{NAME_BYTES_MAX, Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
 pub use txn::wanted::LockTarget;
+pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,

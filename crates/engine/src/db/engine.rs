@@ -168,6 +168,7 @@ impl Engine {
         drop(self.store.lock_state()); // Whoever looked at `closing` before it was set waits by now.
         self.store.changed.notify_all();
         self.store.retry.notify_all();
+        self.store.published.wake_all();
         self.store.files.trash.end();
         self.store.files.preallocator.set_has_thread(false);
         self.background.join()

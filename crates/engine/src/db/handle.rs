@@ -406,7 +406,7 @@ impl Db {
     /// Takes a step of two-phase commit, and makes the writes of `batch` with it.
     pub(crate) fn write_step(
         &self,
-        step: TwoPhase,
+        mut step: TwoPhase,
         batch: &mut WriteBatch,
         options: &WriteOptions,
     ) -> Result<()> {
@@ -420,6 +420,11 @@ impl Db {
             self.engine.writes.env.check(writes)?;
         } else {
             store.check_writable()?;
+        }
+        if let (Phase::Commit, true) = (&step.phase, store.files.archive.is_on())
+            && let Some(writes) = store.prepared.writes_of(&step.name)
+        {
+            step.carry(&writes);
         }
         self.engine.writes.write_step(step, batch, options)
     }

@@ -1,6 +1,7 @@
 //! The handle users hold, and how a directory becomes one.
 
 pub(crate) mod budget;
+pub(crate) mod changes;
 pub(crate) mod codec;
 pub(crate) mod engine;
 pub(crate) mod family_handle;

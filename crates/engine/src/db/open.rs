@@ -46,6 +46,7 @@ use crate::store::watch::Watch;
 use crate::version::{
     FileMeta, FileNumbers, Profile, RecoveredInfo, VersionSet, VersionSetOptions,
 };
+use crate::wal::archive::{KeepChanges, WalArchive};
 use crate::wal::dir as wal_dir;
 use crate::wal::log::{Wal, WalFormat};
 use crate::wal::preallocator::WalPreallocator;
@@ -99,6 +100,8 @@ pub(crate) fn open(
         false => DirectoryFormat::RocksDb,
     };
     let stored = stored_options::read(dir, &options)?;
+    let is_on = |keep: KeepChanges| keep.is_on();
+    let is_keeping_asked = options.keep_changes.is_some_and(is_on);
     take_stored(stored.as_ref(), &mut options, &mut families)?;
     let may_have_sections = may_have_sections(stored.as_ref());
     let (mut versions, info) = open_versions(dir, &options, &families, mode, may_have_sections)?;
@@ -115,6 +118,14 @@ pub(crate) fn open(
     };
     if !vintage.skips_unknown_records() {
         versions.set_profile(Profile::RocksDb5);
+    }
+    let can_keep = !leveldb && vintage.skips_unknown_records() || mode.is_read_only();
+    if !can_keep && options.keep_changes.is_some_and(is_on) {
+        if is_keeping_asked {
+            let message = "keeping changes in a directory of LevelDB or of RocksDB 5";
+            return Err(Error::not_supported(message).with_file(dir));
+        }
+        options.keep_changes = None;
     }
     for family in families.values_mut() {
         family.keep_to(vintage, &options.tuning);
@@ -145,6 +156,9 @@ fn take_stored(
             stored_options::complete(family, stored, options.compaction_style);
         }
         refuse_style(family, options)?;
+    }
+    if options.keep_changes.is_none() {
+        options.keep_changes = stored.and_then(stored_options::keep_changes);
     }
     let direct = stored.and_then(|file| file.database.flag(options_file::DIRECT_IO));
     let wanted = &mut options.tuning.background_direct_io;
@@ -551,13 +565,19 @@ impl Opener<'_> {
             true => WalFormat::LevelDb,
             false => WalFormat::RocksDb,
         };
-        let wal = Wal::new(
+        let mut wal = Wal::new(
             self.env.clone(),
             id.wal_dir.clone(),
             Arc::clone(&preallocator),
             format,
         );
-        let files = self.files(&versions, &wal, preallocator, write_buffer);
+        let keep = self.options.keep_changes.unwrap_or_default();
+        let archive = WalArchive::new(self.env.clone(), id.wal_dir.clone(), keep);
+        if archive.is_on() && !self.mode.is_read_only() {
+            wal.keep_files();
+            archive.make(versions.numbers())?;
+        }
+        let files = self.files(&versions, &wal, (preallocator, archive), write_buffer);
         let watch = Watch::new(
             Notices::new(self.options.listener.clone()),
             StoreTimes::new(self.options.timings, &self.env.clock),
@@ -661,7 +681,7 @@ impl Opener<'_> {
         &self,
         versions: &VersionSet,
         wal: &Wal,
-        preallocator: Arc<WalPreallocator>,
+        (preallocator, archive): (Arc<WalPreallocator>, Arc<WalArchive>),
         write_buffer: u64,
     ) -> Files {
         let tuning = &self.options.tuning;
@@ -684,6 +704,7 @@ impl Opener<'_> {
             trash,
             preallocator,
             unsynced_wals: wal.unsynced(),
+            archive,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::options::stored as stored_options;
 use crate::store::identity::Recovered;
 use crate::store::state::State;
 use crate::version::VersionEdit;
+use crate::wal::change::stored_change;
 use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::watch::events::RecoveryReport;
 use crate::write::batch::{BatchPart, BatchRecord, BatchView, WriteBatch};
@@ -44,6 +45,7 @@ fn recover_exclusively(
     let mut state = engine.store.lock_state();
     engine.writes.env.switch_wal(log, &mut state)?;
     let wal = log.wal.number();
+    let is_logged = log_begin(engine, log, state.versions.last_change())?;
     carry_sections(engine, log, recovered_sections)?;
     let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
     for (&id, family) in &mut state.families {
@@ -63,6 +65,9 @@ fn recover_exclusively(
             edit.new_files.extend(flushed.file.map(|table| (0, table)));
             edit.blob_additions.extend(flushed.blob_files);
         }
+    }
+    if let (true, Some(edit)) = (is_logged, edits.get_mut(&0)) {
+        edit.change = Some(Vec::new()); // The WAL has it now.
     }
     engine
         .store
@@ -96,6 +101,28 @@ pub(super) fn replay(engine: &Engine, wals: &[u64], needed_from: u64) -> Result<
             }
             recovered
         })
+}
+
+/// Where changes are kept, begins the live WAL with a record that shows where it goes on: files that were given up have
+/// that number too. The change that the MANIFEST tells of, `last_change`, is logged with it where it may be in no WAL.
+/// Returns whether there is one.
+fn log_begin(engine: &Engine, log: &mut LogState, last_change: Option<&[u8]>) -> Result<bool> {
+    if !engine.store.files.archive.is_on() {
+        return Ok(last_change.is_some());
+    }
+    let mut record = WriteBatch::new();
+    log.wal.put_mark(&mut record)?;
+    if let Some(stored) = last_change {
+        let change = stored_change(stored, &engine.store.id.dir)?;
+        // What came after it came into the WAL after it, too.
+        if change.last() == log.last_seqno && !drumlin_base::bug!("lost-change-not-logged-again") {
+            record.put_log_data(stored)?;
+        }
+    }
+    record.set_seqno(log.last_seqno + 1);
+    log.wal.append(record.bytes())?;
+    log.wal.sync_handle().run()?;
+    Ok(last_change.is_some())
 }
 
 /// Logs what is prepared anew in the live WAL and syncs it, so that no older one is needed. One record gives up each
@@ -200,6 +227,7 @@ fn apply_recovered(
                     seqno += 1;
                 }
             }
+            BatchPart::LogData(_) => {}
             BatchPart::Rollback(name) => {
                 if !drumlin_base::bug!("rolled-back-comes-back") {
                     sections.remove(name);

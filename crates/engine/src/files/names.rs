@@ -187,6 +187,24 @@ pub fn archive(dir: &Path) -> PathBuf {
     dir.join("archive")
 }
 
+/// `dir/archive/NNNNNN.log`: a WAL file kept after its time.
+pub fn archived_wal(dir: &Path, number: u64) -> PathBuf {
+    wal(&archive(dir), number)
+}
+
+/// `dir/archive/WWWWWW-NNNNNN.sst`: the table NNNNNN as it was taken in, which the WAL WWWWWW tells of.
+pub fn archived_table(dir: &Path, wal: u64, number: u64) -> PathBuf {
+    archive(dir).join(format!("{wal:06}-{number:06}.{TABLE_EXTENSION}"))
+}
+
+/// The WAL in a name that [`archived_table`] made.
+pub fn wal_of_archived_table(name: &Path) -> Option<u64> {
+    let name = name.to_str()?.strip_suffix(TABLE_EXTENSION)?;
+    let (wal, table) = name.strip_suffix('.')?.split_once('-')?;
+    number(table)?;
+    number(wal)
+}
+
 /// `dir/MANIFEST-NNNNNN`.
 pub fn manifest(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("MANIFEST-{number:06}"))

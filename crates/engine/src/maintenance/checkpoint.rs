@@ -106,7 +106,7 @@ fn fill_checkpoint(engine: &Engine, moment: Moment, dir: &Path) -> Result<()> {
 
 /// Gives the file `from` the second name `to`; copies it where no link can be made (another file system), and where a
 /// writer beside a read-only store has removed the name of the held file.
-fn link_or_copy(engine: &Engine, from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn link_or_copy(engine: &Engine, from: &Path, to: &Path) -> Result<()> {
     let files = &engine.store.id.env.files;
     let takes_copy = |error: &Error| match error.kind() {
         ErrorKind::NotSupported => !drumlin_base::bug!("checkpoint-only-links"),

@@ -103,7 +103,8 @@ fn remove_wals(files: &dyn FileSystem, dir: &Path) -> Result<()> {
         names => names?,
     };
     for name in names {
-        if let Some(FileName::Wal(_)) = FileName::parse(&name) {
+        let is_kept_table = names::wal_of_archived_table(&name).is_some();
+        if is_kept_table || matches!(FileName::parse(&name), Some(FileName::Wal(_))) {
             remove(files, &dir.join(name))?;
         }
     }

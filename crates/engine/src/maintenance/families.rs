@@ -8,11 +8,13 @@ use drumlin_base::{Error, Result, limits};
 use crate::db::engine::Engine;
 use crate::family::column_family::Family;
 use crate::family::super_version::SuperVersion;
+use crate::maintenance::change_log;
 use crate::options::settings::FamilyOptions;
 use crate::options::stored as stored_options;
 use crate::store::install::current_version;
 use crate::store::state::{FamilyState, State};
 use crate::store::store::Store;
+use crate::wal::change::WhatChanged;
 
 pub(crate) fn create_family(
     engine: &Engine,
@@ -33,13 +35,20 @@ pub(crate) fn create_family(
     options.validate()?;
     engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
+        change_log::begin(engine, log)?;
         let mut state = engine.store.lock_state();
         let wal = log.wal.number();
         let order = options.order.clone();
         let from = wal + u64::from(drumlin_base::bug!("family-begins-a-wal-late"));
-        let id = engine
-            .store
-            .edit_manifest(&mut state, |set| set.add_family(name, order, from))?;
+        let change = change_log::next(engine, log, state.versions.max_family_id() + 1, || {
+            let (name, order) = (name.to_owned(), order.name().to_owned());
+            WhatChanged::Created { name, order }
+        });
+        let id = engine.store.edit_manifest(&mut state, |set| {
+            set.with_change(change_log::told(&change), |set| {
+                set.add_family(name, order, from)
+            })
+        })?;
         let family = make_family(&engine.store, id, name, options);
         let version = current_version(&state.versions, id)?;
         state
@@ -47,6 +56,8 @@ pub(crate) fn create_family(
             .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
         engine.store.publish_families(&state);
         rewrite_options(engine, &state);
+        drop(state);
+        change_log::end(engine, log, &change)?;
         Ok(family)
     })
 }
@@ -57,13 +68,15 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
             "the default family cannot be dropped",
         ));
     }
-    engine.writes.run_exclusive(|_| {
+    engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
         family.check_alive()?;
+        change_log::begin(engine, log)?;
+        let change = change_log::next(engine, log, family.id, || WhatChanged::Dropped);
         let mut state = engine.store.lock_state();
-        engine
-            .store
-            .edit_manifest(&mut state, |set| set.drop_family(family.id))?;
+        engine.store.edit_manifest(&mut state, |set| {
+            set.with_change(change_log::told(&change), |set| set.drop_family(family.id))
+        })?;
         family.dropped.store(true, Ordering::Release);
         // Walks that wait there own the family.
         if !drumlin_base::bug!("dropped-walks-kept") {
@@ -74,7 +87,8 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
         engine.store.publish_families(&state);
         rewrite_options(engine, &state);
         engine.store.changed.notify_all();
-        Ok(())
+        drop(state);
+        change_log::end(engine, log, &change)
     })
 }
 

@@ -17,8 +17,10 @@ use crate::caches::table_cache::Ahead;
 use crate::db::engine::Engine;
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::files::names;
+use crate::maintenance::change_log;
 use crate::maintenance::checkpoint::copy_file;
 use crate::version::{NewFile, VersionEdit};
+use crate::wal::change::WhatChanged;
 
 /// The version of the rules that external tables are made by, in their property [`EXTERNAL_VERSION`].
 const VERSION: u32 = 2;
@@ -282,6 +284,12 @@ fn install_external(
         if !drumlin_base::bug!("ingested-under-the-memtable") {
             engine.writes.env.rotate(log, family.id, false)?;
         }
+        change_log::begin(engine, log)?;
+        let change = change_log::next(engine, log, family.id, || WhatChanged::Ingested {
+            wal: log.wal.number(),
+            tables: incoming.iter().map(|file| file.number).collect(),
+        });
+        change_log::keep_tables(engine, &change)?;
         let mut state = engine.background.wait_for_flushed(family.id)?;
         let mut edit = VersionEdit::of_family(family.id);
         let mut seqno = log.last_seqno;
@@ -297,13 +305,17 @@ fn install_external(
         }
         edit.last_seqno = Some(seqno);
         *told = true;
+        edit.change = change_log::told(&change).map(|(change, _)| change);
         engine.store.log_and_apply(&mut state, vec![edit])?;
         ahead.keep();
-        log.last_seqno = seqno;
-        engine.store.published.set(seqno);
+        if change.is_none() {
+            log.last_seqno = seqno;
+            engine.store.published.set(seqno);
+        }
         // A compaction may be due now.
         engine.store.changed.notify_all();
-        Ok(())
+        drop(state);
+        change_log::end(engine, log, &change)
     })
 }
 

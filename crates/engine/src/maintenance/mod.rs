@@ -1,6 +1,7 @@
 //! Operations on a whole store: check, mend, copy, compact, take files in, create and drop families.
 
 pub(crate) mod backup;
+mod change_log;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod destroy;

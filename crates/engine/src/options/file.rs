@@ -26,6 +26,9 @@ pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 pub(crate) const TWO_PHASE: &str = "allow_2pc";
 /// The key in `DBOptions` that names the directory of the WAL, where that is not the database's.
 pub(crate) const WAL_DIR: &str = "wal_dir";
+/// The keys in `DBOptions` that bound how long changes are kept.
+pub(crate) const KEEP_SECONDS: &str = "WAL_ttl_seconds";
+pub(crate) const KEEP_MIB: &str = "WAL_size_limit_MB";
 const BLOCK_BASED: &str = "BlockBasedTable";
 /// In `CFOptions`: whether large values go to blob files, and the least size of those that do.
 const BLOBS: &str = "enable_blob_files";

@@ -14,6 +14,7 @@ use crate::compaction::CompactionStyle;
 use crate::family::snapshot::Snapshot;
 use crate::options::vintage::Vintage;
 use crate::read::IteratorOptions;
+use crate::wal::archive::KeepChanges;
 use crate::watch::events::EventListener;
 use crate::watch::times::Timings;
 
@@ -57,6 +58,10 @@ pub struct Options {
     /// Where WAL files go. An open that would miss some because they are elsewhere (beside the tables, or where
     /// the OPTIONS file says) is refused. No two databases may share it. Default: beside the tables.
     pub wal_dir: Option<PathBuf>,
+    /// How long changes are kept for [`crate::Db::changes`]: WAL files that are in tables move to the folder
+    /// `archive` beside them instead of being used again. Not in LevelDB's format. Default: as the OPTIONS file says,
+    /// not at all in a new directory; [`KeepChanges::default`] ends it.
+    pub keep_changes: Option<KeepChanges>,
     /// Open tables kept at most. Default: 50,000.
     pub max_open_files: Option<usize>,
     /// Notified of flushes, compactions, state changes and stalls.
@@ -88,6 +93,7 @@ impl Default for Options {
             background_threads: None,
             compaction_style: CompactionStyle::Auto,
             wal_dir: None,
+            keep_changes: None,
             max_open_files: None,
             listener: None,
             format: DirectoryFormat::Auto,
@@ -110,6 +116,7 @@ impl fmt::Debug for Options {
             .field("background_threads", &self.background_threads)
             .field("compaction_style", &self.compaction_style)
             .field("wal_dir", &self.wal_dir)
+            .field("keep_changes", &self.keep_changes)
             .field("tuning", &self.tuning)
             .finish_non_exhaustive()
     }

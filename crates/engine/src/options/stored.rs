@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
@@ -24,6 +25,7 @@ use crate::options::vintage::Vintage;
 use crate::store::state::State;
 use crate::store::store::Store;
 use crate::version::VersionSet;
+use crate::wal::archive::KeepChanges;
 
 /// Every family of `dir` (the default one where there is no database yet) with `options.family`,
 /// in the key order it was written in where that is a built-in one.
@@ -139,6 +141,36 @@ pub(crate) fn options_of_copy(
     options
 }
 
+/// How long changes are kept as `stored` says; `None` where they are not.
+pub(crate) fn keep_changes(stored: &OptionsFile) -> Option<KeepChanges> {
+    keep_changes_in(&stored.database)
+}
+
+fn keep_changes_in(database: &Section) -> Option<KeepChanges> {
+    let bound = |key| {
+        let number = database.number(key)?;
+        u64::try_from(number).ok().filter(|&number| number > 0)
+    };
+    let keep = KeepChanges {
+        age: bound(options_file::KEEP_SECONDS).map(Duration::from_secs),
+        bytes: bound(options_file::KEEP_MIB).map(|mib| mib.saturating_mul(1 << 20)),
+    };
+    keep.is_on().then_some(keep)
+}
+
+/// Sets how long changes are kept, where the section says otherwise.
+fn set_keep_changes(database: &mut Section, keep: KeepChanges) {
+    if keep_changes_in(database).unwrap_or_default() == keep {
+        return;
+    }
+    let seconds = |age: Duration| age.as_secs() + u64::from(age.subsec_nanos() > 0);
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20).max(1);
+    let seconds = keep.age.map_or(0, seconds);
+    let mib = keep.bytes.map_or(0, mib);
+    database.set(options_file::KEEP_SECONDS, seconds.to_string());
+    database.set(options_file::KEEP_MIB, mib.to_string());
+}
+
 /// Everything in `stored`, with the settings that differ now; only families that the MANIFEST names are
 /// included. A read-only store changes nothing of `stored`.
 fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
@@ -164,11 +196,15 @@ fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) ->
     {
         database.set(options_file::DIRECT_IO, direct.to_string());
     }
-    OptionsFile {
+    let mut options = OptionsFile {
         database,
         families,
         rocksdb_version: store.id.vintage.older_name().unwrap_or(rocksdb_version),
+    };
+    if let (Some(keep), false) = (store.id.options.keep_changes, store.id.read_only) {
+        set_keep_changes(&mut options.database, keep);
     }
+    options
 }
 
 /// The OPTIONS section of `family`: everything in `stored`, with the settings that differ now.

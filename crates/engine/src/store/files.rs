@@ -7,6 +7,7 @@ use drumlin_fs::RateLimiter;
 use crate::files::space::Space;
 use crate::files::trash::Trash;
 use crate::version::FileNumbers;
+use crate::wal::archive::WalArchive;
 use crate::wal::log::UnsyncedWals;
 use crate::wal::preallocator::WalPreallocator;
 
@@ -22,4 +23,6 @@ pub(crate) struct Files {
     /// WAL files made ahead.
     pub(crate) preallocator: Arc<WalPreallocator>,
     pub(crate) unsynced_wals: Arc<UnsyncedWals>,
+    /// WAL files kept for those who follow changes.
+    pub(crate) archive: Arc<WalArchive>,
 }

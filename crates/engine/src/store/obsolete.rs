@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, Result};
 
-use crate::files::names;
+use crate::files::names::{self, FileName};
 use crate::store::state::State;
 use crate::store::store::Store;
 use crate::version::obsolete::{obsolete_files, remove_files};
@@ -49,10 +49,17 @@ impl Store {
             given_up += self.remove_unused_models(state);
         }
         if state.wal_pins == 0 {
-            let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
+            let archive = &self.files.archive;
+            let unread = match archive.is_on() {
+                true => oldest_wal,
+                false => oldest_wal.min(archive.oldest_pin().unwrap_or(u64::MAX)),
+            };
+            let gone: Vec<u64> = state.wals.range(..unread).copied().collect();
             for number in gone {
                 state.wals.remove(&number);
-                if !self.id.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
+                if archive.is_on() {
+                    self.archive_wal(number, state.wals.first().copied());
+                } else if !self.id.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
                     state.spare_wals.push(number);
                 } else {
                     self.files.trash.put(names::wal(&self.id.wal_dir, number));
@@ -62,6 +69,16 @@ impl Store {
         }
         self.settle_trash();
         given_up
+    }
+
+    /// Keeps WAL `number` for those who follow changes, and removes what was kept long enough. `next` is the WAL after
+    /// it. One that cannot be moved stays until the next open.
+    fn archive_wal(&self, number: u64, next: Option<u64>) {
+        let archive = &self.files.archive;
+        let moved = archive.take(number).and_then(|()| archive.purge(next));
+        if let Err(error) = moved {
+            self.file_stays(&error);
+        }
     }
 
     /// Removes files that were given up where no thread does, but for those kept for reuse.
@@ -121,7 +138,16 @@ impl Store {
         needed.models.extend(self.caches.models.ids()); // Those that are not needed were given up above.
         for dir in [&self.id.dir, &self.id.wal_dir] {
             let listing = self.id.env.files.list(dir)?;
-            let names = obsolete_files(&listing, &needed);
+            let mut names = obsolete_files(&listing, &needed);
+            if self.files.archive.is_on() && !drumlin_base::bug!("recovered-changes-removed") {
+                names.retain(|name| match FileName::parse(name) {
+                    Some(FileName::Wal(number)) => {
+                        self.archive_wal(number, None);
+                        false
+                    }
+                    _ => true,
+                });
+            }
             removed += remove_files(&*self.id.env.files, dir, &names)?;
         }
         Ok(removed)

@@ -40,6 +40,8 @@ pub(super) mod tag {
     pub(in crate::version) const PERSIST_TIMESTAMPS: u32 = 8201;
     /// Our own: other readers skip it.
     pub(in crate::version) const SYNCED_FROM: u32 = IGNORABLE | 0xD01;
+    /// Our own: other readers skip it.
+    pub(in crate::version) const CHANGE: u32 = IGNORABLE | 0xD02;
 }
 
 /// Tags inside the description of a table (`NEW_FILE_4`), on disk.
@@ -175,6 +177,8 @@ pub struct VersionEdit {
     /// Where in the file the records begin that were synced together with this one, when it is not
     /// the first of them.
     pub synced_from: Option<u64>,
+    /// The change this is, as the WAL will have it; empty once the WAL has it for sure.
+    pub change: Option<Vec<u8>>,
 }
 
 impl VersionEdit {

@@ -61,6 +61,7 @@ impl VersionEdit {
                 let mut body = Fields(Reader::new(from.slice("sync mark")?));
                 self.synced_from = Some(body.varint64("sync mark")?);
             }
+            tag::CHANGE => self.change = Some(from.slice("change")?.to_vec()),
             tag::PERSIST_TIMESTAMPS => {
                 if from.slice("timestamp setting")? != [1] {
                     return Err(timestamps());

@@ -33,6 +33,7 @@ impl VersionEdit {
                     wals_deleted_below: None,
                     atomic_group_remaining: None,
                     synced_from: None,
+                    change: None,
                     ..self.clone()
                 };
                 known.encode_rocksdb(&mut out);
@@ -77,6 +78,10 @@ impl VersionEdit {
         if let Some(offset) = self.synced_from {
             put_varint32(out, tag::SYNCED_FROM);
             put_varint_slice(out, offset);
+        }
+        if let Some(change) = &self.change {
+            put_varint32(out, tag::CHANGE);
+            put_slice(out, change);
         }
     }
 

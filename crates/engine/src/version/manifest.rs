@@ -118,6 +118,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) next_file_number: u64,
     pub(super) last_seqno: u64,
     pub(super) max_family: u32,
+    pub(super) change: Option<&'a Vec<u8>>,
 }
 
 /// Writes `snapshot` as MANIFEST `number` and makes it the live one; a writer to go on with.
@@ -238,6 +239,7 @@ impl Snapshot<'_> {
             next_file_number: Some(self.next_file_number),
             last_seqno: Some(self.last_seqno),
             max_column_family: Some(self.max_family),
+            change: self.change.cloned(),
             ..VersionEdit::default()
         });
         edits

@@ -211,6 +211,7 @@ impl VersionSet {
             left: Left::default(),
             sections: Arc::default(),
             kept_from: u64::MAX,
+            next_change: None,
             in_doubt: false,
             healed: None,
             poison: None,

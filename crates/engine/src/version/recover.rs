@@ -43,6 +43,8 @@ pub(super) struct RecordedNumbers {
     pub(super) max_family: u32,
     pub(super) min_log_number_to_keep: u64,
     pub(super) wals: BTreeMap<u64, Option<u64>>,
+    /// The last change that is no write, where the WAL may lack it.
+    pub(super) change: Option<Vec<u8>>,
 }
 
 impl RecordedNumbers {
@@ -64,6 +66,9 @@ impl RecordedNumbers {
         self.wals.extend(edit.wal_additions.iter().copied());
         if let Some(below) = edit.wals_deleted_below {
             self.wals = self.wals.split_off(&below);
+        }
+        if let Some(change) = &edit.change {
+            self.change = Some(change.clone()).filter(|change| !change.is_empty());
         }
     }
 }

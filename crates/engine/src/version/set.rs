@@ -47,6 +47,8 @@ pub struct VersionSet {
     pub(super) sections: Arc<SectionWals>,
     /// WAL files from here on are kept for their sections, as the MANIFEST says.
     pub(super) kept_from: u64,
+    /// What the next edits are to those who follow changes, and the last sequence number it takes.
+    pub(super) next_change: Option<(Vec<u8>, SeqNo)>,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
     pub(super) in_doubt: bool,
@@ -110,6 +112,23 @@ impl VersionSet {
     /// Sets the id that the next new MANIFEST holds.
     pub fn set_db_id(&mut self, id: &str) {
         self.recorded.db_id = Some(id.to_owned());
+    }
+
+    /// The last change that is no write, where the WAL may lack it.
+    pub fn last_change(&self) -> Option<&[u8]> {
+        self.recorded.change.as_deref()
+    }
+
+    /// Runs `edit`, whose edits say that they are `change`, which takes the sequence numbers up to `last`.
+    pub fn with_change<R>(
+        &mut self,
+        change: Option<(Vec<u8>, SeqNo)>,
+        edit: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        self.next_change = change;
+        let edited = edit(self);
+        self.next_change = None; // Where it was refused.
+        edited
     }
 
     /// The highest family id ever given out.
@@ -344,6 +363,10 @@ impl VersionSet {
         next: BTreeMap<u32, FamilyVersions>,
         leaving: Leaving,
     ) -> Result<()> {
+        if let (Some((change, last)), Some(edit)) = (self.next_change.take(), edits.last_mut()) {
+            edit.change = Some(change);
+            edit.last_seqno = edit.last_seqno.max(Some(last));
+        }
         edits.extend(self.forget_wals(&next));
         if let (Some(manifest), Profile::RocksDb) = (&self.manifest, self.profile) {
             let from = manifest.len();
@@ -469,6 +492,7 @@ impl VersionSet {
             next_file_number: self.numbers.next() + 1,
             last_seqno: self.last_seqno(),
             max_family: self.recorded.max_family,
+            change: self.recorded.change.as_ref(),
         }
     }
 }

@@ -67,6 +67,7 @@ fn full_edit() -> VersionEdit {
         drop_family: true,
         atomic_group_remaining: Some(1),
         synced_from: Some(300),
+        change: Some(b"a change".to_vec()),
     }
 }
 
@@ -89,6 +90,7 @@ fn what_rocksdb_5_would_refuse_is_not_written_for_it() {
         wals_deleted_below: None,
         atomic_group_remaining: None,
         synced_from: None,
+        change: None,
         ..edit
     };
     assert_eq!(VersionEdit::decode(&bytes).unwrap(), kept);

@@ -29,6 +29,8 @@ pub(crate) enum WalMark {
     Synced(SyncedMark),
     /// The WAL `number` has `bytes` bytes, and the one that says so follows it.
     After { number: u64, bytes: u64 },
+    /// When the WAL began, in Unix seconds. Only where changes are kept.
+    Began { unix_seconds: u64 },
 }
 
 /// Reserved space is kept in at most this many files that are not live. There are more of them where families are
@@ -38,6 +40,7 @@ const WHOLE_MAX: usize = 4;
 const SIZE_CHECK_BYTES: u64 = 64 << 10;
 
 const AFTER_TAG: &[u8] = b"drumlin.after";
+const BEGAN_TAG: &[u8] = b"drumlin.began";
 
 impl WalMark {
     /// The mark as log data.
@@ -50,11 +53,21 @@ impl WalMark {
                 put_fixed64(&mut data, bytes);
                 data
             }
+            Self::Began { unix_seconds } => {
+                let mut data = BEGAN_TAG.to_vec();
+                put_fixed64(&mut data, unix_seconds);
+                data
+            }
         }
     }
 
     /// The mark in `log_data`, if it is one.
     pub(crate) fn parse(log_data: &[u8]) -> Option<Self> {
+        if let Some(rest) = log_data.strip_prefix(BEGAN_TAG) {
+            let mut rest = Reader::new(rest);
+            let unix_seconds = rest.fixed64()?;
+            return rest.is_empty().then_some(Self::Began { unix_seconds });
+        }
         let Some(rest) = log_data.strip_prefix(AFTER_TAG) else {
             return SyncedMark::parse(log_data).map(Self::Synced);
         };
@@ -206,6 +219,7 @@ pub(crate) struct Wal {
     /// Marks for the next record, read by recovery: which file it follows, and how far it was synced.
     after: Option<WalMark>,
     synced: Option<WalMark>,
+    began: Option<WalMark>,
     preallocator: Arc<WalPreallocator>,
     /// The live length past which the preallocator is asked for more.
     request_at: u64,
@@ -214,6 +228,8 @@ pub(crate) struct Wal {
     /// Whether the last group asked for a sync.
     synced_writes: bool,
     format: WalFormat,
+    /// Whether files are kept when nothing needs them any more, for those who follow changes.
+    keeps: bool,
 }
 
 impl Wal {
@@ -234,12 +250,19 @@ impl Wal {
             closed: Vec::new(),
             after: None,
             synced: None,
+            began: None,
             preallocator,
             request_at: u64::MAX,
             size_check_at: 0,
             synced_writes: false,
             format,
+            keeps: false,
         }
+    }
+
+    /// Has files made so that they can be kept: they say when they began, and have no reserved space once they are full.
+    pub(crate) fn keep_files(&mut self) {
+        self.keeps = true;
     }
 
     /// The live file's number; 0 before the first.
@@ -272,7 +295,8 @@ impl Wal {
         if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
-            match self.format == WalFormat::RocksDb && self.closed.len() <= WHOLE_MAX {
+            let is_reused = self.format == WalFormat::RocksDb && !self.keeps;
+            match is_reused && self.closed.len() <= WHOLE_MAX {
                 // Its unused end is not cut off: the file's next use may need the space.
                 true => drop(old),
                 false => old.close()?,
@@ -286,6 +310,9 @@ impl Wal {
             }
         }
         self.number = number;
+        self.began = self.keeps.then(|| WalMark::Began {
+            unix_seconds: self.env.clock.unix_seconds(),
+        });
         self.request_at = self.preallocator.step_bytes();
         self.size_check_at = self.preallocator.preallocate_bytes().max(SIZE_CHECK_BYTES);
         Ok(())
@@ -306,7 +333,7 @@ impl Wal {
     /// has no log data.
     pub(crate) fn has_mark(&self) -> bool {
         self.format == WalFormat::RocksDb
-            && (self.after.is_some() || self.unsynced.has_synced_mark())
+            && (self.after.is_some() || self.began.is_some() || self.unsynced.has_synced_mark())
     }
 
     /// Adds the marks for recovery to `batch`, which is then the next to be appended.
@@ -317,7 +344,7 @@ impl Wal {
         if let Some(mark) = self.unsynced.take_synced_mark() {
             self.synced = Some(WalMark::Synced(mark));
         }
-        let mut marks = self.after.iter().chain(&self.synced);
+        let mut marks = self.after.iter().chain(&self.synced).chain(&self.began);
         marks.try_for_each(|mark| batch.put_log_data(&mark.encode()))
     }
 
@@ -332,7 +359,7 @@ impl Wal {
             Some(writer) => writer.append(payload)?,
             None => return Err(no_live_file()),
         }
-        (self.after, self.synced) = (None, None);
+        (self.after, self.synced, self.began) = (None, None, None);
         if self.len() >= self.request_at {
             self.request_ahead();
         }

@@ -16,6 +16,7 @@ use drumlin_fs::{Env, RandomAccessFile};
 
 use crate::files::names;
 use crate::version::VersionSet;
+use crate::wal::change::ChangeMark;
 use crate::wal::log::WalMark;
 use crate::wal::record::{End, EndReason, Later, Mended, RecordReader, Verdict};
 use crate::watch::events::{WalCut, WalMend};
@@ -42,6 +43,9 @@ impl Replayed {
         if taken > 0 {
             let last = batch.seqno() + taken - 1;
             self.last_seqno = self.last_seqno.max(last);
+        }
+        if let Some(change) = ChangeMark::of(batch) {
+            self.last_seqno = self.last_seqno.max(change.last());
         }
     }
 }

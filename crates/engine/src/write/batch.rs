@@ -9,7 +9,7 @@
 
 use drumlin_base::coding::{fixed64_at, put_slice, put_varint32, varint_len};
 use drumlin_base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use drumlin_base::{Result, SEQNO_MAX, SeqNo};
+use drumlin_base::{Result, SEQNO_MAX, SeqNo, ValueKind};
 
 pub use crate::write::batch_view::{
     BATCH_HEADER_BYTES, BatchIter, BatchPart, BatchParts, BatchRecord, BatchView, PreparedSection,
@@ -158,6 +158,24 @@ impl WriteBatch {
         self.bytes.push(tag::LOG_DATA);
         put_slice(&mut self.bytes, data);
         Ok(())
+    }
+
+    /// Adds `record` as it is.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_cf`].
+    pub(crate) fn put_record(&mut self, record: &BatchRecord<'_>) -> Result<()> {
+        let (family, key, value) = (record.family, record.key, record.value);
+        let tags = match record.kind {
+            ValueKind::Value => (tag::PUT, tag::FAMILY_PUT),
+            ValueKind::Merge => (tag::MERGE, tag::FAMILY_MERGE),
+            ValueKind::RangeDeletion => (tag::DELETE_RANGE, tag::FAMILY_DELETE_RANGE),
+            ValueKind::BlobIndex => (tag::BLOB_INDEX, tag::FAMILY_BLOB_INDEX),
+            ValueKind::WideColumnEntity => (tag::ENTITY, tag::FAMILY_ENTITY),
+            ValueKind::Deletion => return self.delete_cf(family, key),
+            ValueKind::SingleDeletion => return self.single_delete_cf(family, key),
+        };
+        self.add_pair(tags, family, key, value)
     }
 
     /// Adds every record of `other` after this batch's own.
@@ -380,8 +398,8 @@ fn slice_len(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use drumlin_base::ErrorKind;
     use drumlin_base::rng::Rng;
-    use drumlin_base::{ErrorKind, ValueKind};
 
     use super::*;
 

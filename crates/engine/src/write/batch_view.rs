@@ -98,6 +98,7 @@ impl<'a> BatchView<'a> {
                     two_phase = true;
                 }
                 BatchPart::Commit(_) | BatchPart::Rollback(_) => two_phase = true,
+                BatchPart::LogData(_) => {}
             }
         }
         if found != u64::from(count) && !drumlin_base::bug!("batch-count-unchecked") {
@@ -131,7 +132,7 @@ impl<'a> BatchView<'a> {
         self.two_phase
     }
 
-    /// Walks the records and the steps of two-phase commit.
+    /// Walks the records, the log data and the steps of two-phase commit.
     pub fn parts(&self) -> BatchParts<'a> {
         BatchParts::new(self.records)
     }
@@ -204,6 +205,8 @@ pub enum BatchPart<'a> {
     Commit(&'a [u8]),
     /// The writes prepared under this name are given up.
     Rollback(&'a [u8]),
+    /// Data for the log alone.
+    LogData(&'a [u8]),
 }
 
 /// The writes that a transaction prepared.
@@ -217,7 +220,7 @@ pub struct PreparedSection<'a> {
     pub count: u32,
 }
 
-/// Walks the parts of a batch: log data and no-ops are passed over. After an error it ends.
+/// Walks the parts of a batch: no-ops are passed over. After an error it ends.
 #[derive(Clone, Debug)]
 pub struct BatchParts<'a> {
     records: &'a [u8],
@@ -237,7 +240,8 @@ impl<'a> BatchParts<'a> {
         loop {
             return match step(&mut self.rest)? {
                 None => Ok(None),
-                Some(Step::LogData(_) | Step::Nothing) => continue,
+                Some(Step::Nothing) => continue,
+                Some(Step::LogData(data)) => Ok(Some(BatchPart::LogData(data))),
                 Some(Step::Record(record)) => Ok(Some(BatchPart::Record(record))),
                 Some(Step::Marker(tag::BEGIN_PREPARE, _)) => self.section().map(Some),
                 Some(Step::Marker(tag::COMMIT, name)) => Ok(Some(BatchPart::Commit(name))),

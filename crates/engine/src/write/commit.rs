@@ -330,6 +330,31 @@ impl<E: CommitEnv> CommitPipeline<E> {
         Ok(())
     }
 
+    /// Makes all that was logged outlive a power cut, for whoever has the lead.
+    pub(crate) fn sync_logged(&self, log: &LogState) -> Result<()> {
+        let synced = log.wal.sync_handle().run();
+        synced.inspect_err(|error| self.poison(error))?;
+        self.note_durable(log.last_seqno);
+        Ok(())
+    }
+
+    /// Logs a change that is no write, which takes the numbers up to `last`, and shows it to readers. The MANIFEST has
+    /// it, so where it cannot be logged the store is poisoned, and recovery logs it.
+    pub(crate) fn log_change(&self, log: &mut LogState, data: &[u8], last: SeqNo) -> Result<()> {
+        let LogState { wal, scratch, .. } = log;
+        scratch.clear();
+        wal.put_mark(scratch)?;
+        if !drumlin_base::bug!("change-not-logged") {
+            scratch.put_log_data(data)?;
+        }
+        scratch.set_seqno(last + 1);
+        let logged = wal.append(scratch.bytes());
+        logged.inspect_err(|error| self.poison(error))?;
+        log.last_seqno = last;
+        self.env.published().set(last);
+        Ok(())
+    }
+
     /// Handles a failed append. After `NoSpace` only the reservation of space failed: every byte that was
     /// acknowledged is in the file, the tail after it is cut off, and a later write begins another WAL once there is
     /// space. After any other error the content of the file's pages is unknown, so the database is poisoned.

@@ -12,6 +12,8 @@
 //! Thread safety: every method may be called from any thread; `set` only while no group is between
 //! log and publication.
 
+use std::time::Duration;
+
 use drumlin_base::SeqNo;
 use drumlin_base::sync::atomic::{AtomicU64, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
@@ -130,6 +132,21 @@ impl Published {
             }
             finished = self.changed.wait(finished);
         }
+    }
+
+    /// Waits until more than `seen` is published, for `pause` at most.
+    pub(crate) fn wait_past(&self, seen: SeqNo, pause: Duration) {
+        let finished = self.finished.lock();
+        let now = self.word.fetch_or(SLEEPERS, Ordering::AcqRel) & !SLEEPERS;
+        if now <= seen {
+            drop(self.changed.wait_for(finished, pause));
+        }
+    }
+
+    /// Has those that wait look again.
+    pub(crate) fn wake_all(&self) {
+        drop(self.finished.lock());
+        self.changed.notify_all();
     }
 
     /// Waits until no group up to `last` is between log and publication: each is published, or never will be.

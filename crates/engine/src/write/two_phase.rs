@@ -54,6 +54,19 @@ impl TwoPhase {
             record,
         })
     }
+
+    /// Has a commit log `writes`, which the section has, once more: whoever follows changes then needs no older WAL. Not
+    /// where the record would be too large.
+    pub(crate) fn carry(&mut self, writes: &WriteBatch) {
+        let mut record = WriteBatch::new();
+        let carried = record
+            .put_rollback(&self.name)
+            .and_then(|()| record.put_prepared(&self.name, writes))
+            .and_then(|()| record.put_commit(&self.name));
+        if carried.is_ok() {
+            self.record = record;
+        }
+    }
 }
 
 /// A section that waits for its end.
@@ -104,6 +117,14 @@ impl PreparedSections {
         let writes = Arc::clone(writes);
         let section = Section { wal, writes };
         self.sections.lock().insert(Arc::clone(name), section);
+    }
+
+    /// What the transaction `name` will write.
+    pub(crate) fn writes_of(&self, name: &[u8]) -> Option<Arc<WriteBatch>> {
+        let sections = self.sections.lock();
+        sections
+            .get(name)
+            .map(|section| Arc::clone(&section.writes))
     }
 
     /// Each, with its writes, in the order of the names.

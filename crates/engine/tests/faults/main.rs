@@ -9,11 +9,15 @@
 #[cfg(test)]
 mod backups;
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod cold_batches;
 #[cfg(test)]
 mod concurrency;
 #[cfg(test)]
 mod copies;
+#[cfg(test)]
+mod copy;
 #[cfg(test)]
 mod corruption;
 #[cfg(test)]

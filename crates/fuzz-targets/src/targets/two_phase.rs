@@ -49,6 +49,7 @@ fn look_at(data: &[u8]) {
                 records += sound;
                 steps += 1;
             }
+            BatchPart::LogData(data_inside) => assert!(data_inside.len() < data.len()),
             BatchPart::Commit(name) | BatchPart::Rollback(name) => {
                 assert!(name.len() < data.len());
                 steps += 1;

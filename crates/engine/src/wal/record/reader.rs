@@ -18,7 +18,7 @@ use super::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, SyncedMark};
 
 /// Where a fragment's type is.
 const TYPE_AT: usize = HEADER_BYTES - 1;
-/// Blocks read from the file at once.
+/// Blocks read from a file at once that is read through.
 const WINDOW_BLOCKS: usize = 8;
 
 /// One record of a log.
@@ -121,6 +121,8 @@ pub struct RecordReader {
     size: u64,
     window: Vec<u8>,
     window_start: u64,
+    /// Blocks read from the file at once.
+    window_blocks: usize,
     at: u64,
     scratch: Vec<u8>,
     /// Whether the log's fragments carry its number; unknown before the first.
@@ -143,6 +145,7 @@ impl RecordReader {
             log_number,
             window: Vec::new(),
             window_start: 0,
+            window_blocks: WINDOW_BLOCKS,
             at: 0,
             scratch: Vec::new(),
             recyclable: None,
@@ -184,6 +187,18 @@ impl RecordReader {
         self.at = end.offset;
         self.end = None;
         true
+    }
+
+    /// Goes on where reading stopped, in `file`, the same one opened again: a record may have been written there
+    /// meanwhile. Reads little at a time from now on.
+    pub fn look_again(&mut self, file: Arc<dyn RandomAccessFile>) {
+        if let Some(end) = self.end.take() {
+            self.size = file.size();
+            self.file = file;
+            self.window.clear();
+            self.window_blocks = 1;
+            self.at = end.offset;
+        }
     }
 
     /// Where and why reading stopped; `None` while it goes on.
@@ -317,7 +332,8 @@ impl RecordReader {
         if block_start >= self.size || (held.start <= block_start && last <= held.end) {
             return Ok(());
         }
-        let wanted = (self.size - block_start).min((WINDOW_BLOCKS * BLOCK_BYTES) as u64) as usize;
+        let wanted =
+            (self.size - block_start).min((self.window_blocks * BLOCK_BYTES) as u64) as usize;
         self.window.resize(wanted, 0);
         self.window_start = block_start;
         let read = self.fill_window(block_start)?;
