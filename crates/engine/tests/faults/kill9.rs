@@ -172,7 +172,8 @@ fn kill_again_and_again(load: &Load) {
         let mut seen = 0;
         while seen < until {
             let Some(Ok(line)) = lines.next() else {
-                panic!("the writer ended by itself in round {round}");
+                let status = child.wait().expect("gone");
+                panic!("the writer ended by itself in round {round}: {status}");
             };
             if let Some(number) = line.split("acked ").nth(1) {
                 acked = number.parse().expect("a number");
