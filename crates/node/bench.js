@@ -1,7 +1,8 @@
 'use strict'
 
 // The same calls on this store and on classic-level, in turn: node bench.js [keys] [rounds]
-// Prints thousand operations a second, and the median ratio with the least and the most.
+// Prints thousand operations a second and the median ratio with the least and the most, by the clock and by the
+// processor time of all threads, which other work on the machine disturbs less.
 
 const fs = require('fs')
 const os = require('os')
@@ -24,8 +25,13 @@ async function round (make, encoding, note) {
   const value = encoding === 'utf8' ? 'v'.repeat(100) : Buffer.alloc(100, 'v')
   const timed = async (what, operations, work) => {
     const begun = process.hrtime.bigint()
+    const used = process.cpuUsage()
     await work()
-    note(what, operations / (Number(process.hrtime.bigint() - begun) / 1e6))
+    const { user, system } = process.cpuUsage(used)
+    note(what, {
+      speed: operations / (Number(process.hrtime.bigint() - begun) / 1e6),
+      micros: (user + system) / operations
+    })
   }
   await db.open()
   const some = keys / 4
@@ -84,20 +90,25 @@ async function round (make, encoding, note) {
 }
 
 const middle = numbers => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]
+const range = ratios => `${middle(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(1)}-${Math.max(...ratios).toFixed(1)})`
 
 async function main () {
+  console.log('thousand a second: drumlin, classic-level, times as many; microseconds each: drumlin, classic-level, times less')
   for (const encoding of ['utf8', 'buffer']) {
-    const speeds = {}
+    const figures = {}
     for (let i = 0; i < rounds; i++) {
       for (const [name, make] of Object.entries(stores)) {
-        await round(make, encoding, (what, speed) => ((speeds[what] ??= {})[name] ??= []).push(speed))
+        await round(make, encoding, (what, figure) => ((figures[what] ??= {})[name] ??= []).push(figure))
       }
     }
-    for (const [what, { drumlin, 'classic-level': classic }] of Object.entries(speeds)) {
-      const ratios = drumlin.map((speed, i) => speed / classic[i])
-      const range = `(${Math.min(...ratios).toFixed(1)}-${Math.max(...ratios).toFixed(1)})`
-      console.log(`${encoding.padEnd(7)} ${what.padEnd(19)} ${middle(drumlin).toFixed(0).padStart(6)} ` +
-        `${middle(classic).toFixed(0).padStart(6)}  ${middle(ratios).toFixed(2)} ${range}`)
+    for (const [what, { drumlin, 'classic-level': classic }] of Object.entries(figures)) {
+      const columns = ['speed', 'micros'].map(of => {
+        const [ours, theirs] = [drumlin, classic].map(figures => figures.map(figure => figure[of]))
+        const ratios = ours.map((ours, i) => of === 'speed' ? ours / theirs[i] : theirs[i] / ours)
+        const digits = of === 'speed' ? 0 : 2
+        return `${middle(ours).toFixed(digits).padStart(6)} ${middle(theirs).toFixed(digits).padStart(6)}  ${range(ratios).padEnd(16)}`
+      })
+      console.log(`${encoding.padEnd(7)} ${what.padEnd(19)} ${columns.join('  ')}`)
     }
   }
 }

@@ -82,12 +82,16 @@ class DrumlinLevel extends AbstractLevel {
     return this.#packer.packed()
   }
 
-  async _get (key, options) {
+  // These are not async where the answer may be at hand, as abstract-level awaits what is returned.
+  _get (key, options) {
     const length = this.#find(key, options.snapshot)
     if (length >= 0) return this.#found(length, options)
-    if (length === ABSENT) return undefined
-    const found = await this.#store.fetch(this.#packed([key]), moment(options.snapshot))
-    return values(found, options.valueEncoding === 'utf8')[0]
+    return length === ABSENT ? undefined : this.#fetch(key, options.snapshot, options.valueEncoding === 'utf8')
+  }
+
+  async #fetch (key, snapshot, asText) {
+    const found = await this.#store.fetch(this.#packed([key]), moment(snapshot))
+    return values(found, asText)[0]
   }
 
   _getSync (key, options) {
@@ -107,10 +111,8 @@ class DrumlinLevel extends AbstractLevel {
 
   async _has (key, options) {
     const length = this.#find(key, options.snapshot)
-    if (length >= 0) return true
-    if (length === ABSENT) return false
-    const found = await this.#store.fetch(this.#packed([key]), moment(options.snapshot))
-    return values(found, false)[0] !== undefined
+    if (length >= 0 || length === ABSENT) return length >= 0
+    return await this.#fetch(key, options.snapshot, false) !== undefined
   }
 
   async _hasMany (keys, options) {
@@ -122,19 +124,19 @@ class DrumlinLevel extends AbstractLevel {
     return this.#store.write(packed, options?.sync === true)
   }
 
-  async _put (key, value, options) {
+  _put (key, value, options) {
     this.#packer.clear()
     this.#packer.put(key, value)
     return this.#write(this.#packer.packed(), options)
   }
 
-  async _del (key, options) {
+  _del (key, options) {
     this.#packer.clear()
     this.#packer.del(key)
     return this.#write(this.#packer.packed(), options)
   }
 
-  async _batch (operations, options) {
+  _batch (operations, options) {
     this.#packer.clear()
     for (const operation of operations) {
       if (operation.type === 'put') {

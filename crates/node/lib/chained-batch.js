@@ -24,7 +24,7 @@ class ChainedBatch extends AbstractChainedBatch {
     this.#packer.clear()
   }
 
-  async _write (options) {
+  _write (options) {
     return this.#write(this.#packer.packed(), options)
   }
 }

@@ -48,11 +48,14 @@ class Iterator extends AbstractIterator {
     ]
   }
 
-  async _next () {
-    if (this.#at === this.#block.length) {
-      if (!await this.#fetch(this.#most)) return undefined
-      this.#most = ENTRIES
-    }
+  // Not async, as a promise for each entry costs more than the entry: abstract-level awaits what is returned.
+  _next () {
+    return this.#at < this.#block.length ? this.#take() : this.#nextOfBlock()
+  }
+
+  async #nextOfBlock () {
+    if (!await this.#fetch(this.#most)) return undefined
+    this.#most = ENTRIES
     return this.#take()
   }
 
