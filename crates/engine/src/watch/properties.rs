@@ -14,6 +14,11 @@ use crate::store::state::State;
 use crate::watch::events::Health;
 
 impl Db {
+    /// Whether writes are synced that do not say: [`Options::sync`](crate::Options::sync).
+    pub fn syncs_writes(&self) -> bool {
+        self.engine.store.id.options.sync
+    }
+
     /// The property `name` of `family` as text, or `None` when there is no such property.
     ///
     /// Known: `rocksdb.num-files-at-level<N>`, `rocksdb.num-immutable-mem-table`,
