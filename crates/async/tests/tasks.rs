@@ -356,7 +356,8 @@ fn threads_end_with_the_last_clone() {
             Ok(_) => return,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Locked),
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        let clock = drumlin::Env::system().clock;
+        clock.sleep(std::time::Duration::from_millis(10));
     }
     panic!("the directory is still locked");
 }
