@@ -150,6 +150,8 @@ pub(crate) struct Figures {
     pub(crate) families: Vec<(String, Vec<u64>)>,
     /// As many as [`OF_ENGINE`].
     pub(crate) engine: Vec<u64>,
+    /// Every figure of the engine as Prometheus's text.
+    pub(crate) engine_text: String,
     pub(crate) memory_bytes: u64,
     /// Entries were counted.
     pub(crate) has_entries: bool,
@@ -176,6 +178,11 @@ impl Figures {
         Self {
             families: of_families.collect(),
             engine: of_engine.collect(),
+            // A store that is closed tells nothing.
+            engine_text: store
+                .db()
+                .metrics()
+                .map_or_else(|_| String::new(), |it| it.to_prometheus()),
             memory_bytes: store.db().budget().used_bytes() as u64,
             has_entries: counts.entries,
             // A database that cannot be read is told of by its commands.

@@ -295,30 +295,21 @@ fn engine(state: &ServerState, figures: &Figures, text: &mut Text) {
     text.one("durable_seqno", Kind::Gauge, help, db.durable_seqno());
     let help = "Hashes, sets and so on that are not whole in one record.";
     text.one("collections", Kind::Gauge, help, state.store.collections());
+    // All figures of the engine, in its own text; of the numbers of INFO those that are not among them.
+    let is_told = |name: &str| {
+        let head = format!("# TYPE drumlin_engine_{name} ");
+        figures.engine_text.contains(&head)
+    };
     for ((_, name, help), value) in OF_ENGINE.iter().zip(&figures.engine) {
-        text.one(&format!("engine_{name}"), Kind::Gauge, help, value);
+        if !is_told(name) {
+            text.one(&format!("engine_{name}"), Kind::Gauge, help, value);
+        }
     }
-    for (_, name, help) in OF_FAMILY {
+    for (_, name, help) in OF_FAMILY.iter().filter(|(_, name, _)| !is_told(name)) {
         text.family(&format!("engine_{name}"), Kind::Gauge, help);
         for (family, numbers) in &figures.families {
             text.sample(&[("family", family)], of_family(numbers, name));
         }
     }
-    for (ticker, count) in db.statistics().tickers() {
-        let name = ticker.trim_start_matches("rocksdb.");
-        let name = name.trim_start_matches("drumlin.").replace('.', "_");
-        let help = format!("The engine's counter {ticker}.");
-        text.one(&format!("engine_{name}_total"), Kind::Counter, &help, count);
-    }
-    let waits = || db.waits().iter();
-    let help = "Waits of writers by cause.";
-    text.family("engine_waits_total", Kind::Counter, help);
-    for (cause, waits) in waits() {
-        text.sample(&[("cause", cause.name())], waits.count());
-    }
-    let help = "Time that writers waited by cause.";
-    text.family("engine_wait_seconds_total", Kind::Counter, help);
-    for (cause, waits) in waits() {
-        text.sample(&[("cause", cause.name())], waits.total().as_secs_f64());
-    }
+    text.append(&figures.engine_text);
 }

@@ -25,6 +25,11 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// Adds families that are written already.
+    pub(crate) fn append(&mut self, families: &str) {
+        self.out.push_str(families);
+    }
+
     /// Begins a family.
     pub(crate) fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {

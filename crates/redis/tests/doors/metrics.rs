@@ -197,6 +197,11 @@ fn the_page_is_prometheus_text_and_tells_what_info_tells() {
     assert_eq!(sample("drumlin_keys{db=3}"), 1.0);
     assert!(sample("drumlin_engine_number_keys_written_total{}") > 0.0);
     assert!(sample("drumlin_engine_memtable_bytes{family=keys}") > 0.0);
+    // All that the engine tells of itself, its histograms among it.
+    assert!(sample("drumlin_engine_wal_file_sync_seconds_count{}") >= 0.0);
+    assert!(sample("drumlin_engine_memory_limit_bytes{}") > 0.0);
+    assert!(sample("drumlin_engine_level_written_bytes_total{level=0}") >= 0.0);
+    assert!(sample("drumlin_engine_level_tables{family=keys,level=6}") >= 0.0);
     let rounds = sample("drumlin_round_commands_count{}");
     assert!(rounds > 0.0 && rounds <= sample("drumlin_commands_total{}"));
     let info = ours.say(&["INFO everything"]);
