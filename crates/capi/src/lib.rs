@@ -32,6 +32,7 @@ mod misc;
 mod opening;
 mod options;
 mod reads;
+mod set_options;
 mod shells;
 mod small_options;
 mod snapshot;

@@ -300,6 +300,17 @@ pub(crate) mod calls {
         compact_range_cf(db, family, begin, end);
     }
 
+    /// Both ends included, as RocksDB's.
+    pub(crate) fn delete_file_in_range_cf(
+        db: &Database,
+        family: Option<&Family>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let deleted = db.db().delete_files_in_range(db.family(family), begin, end);
+        deleted.map(drop)
+    }
+
     /// The background finds by itself what to compact.
     pub(crate) fn suggest_compact_range_cf(
         _db: &Database,

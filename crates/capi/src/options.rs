@@ -196,9 +196,6 @@ impl OpenOptions {
     }
 
     fn style(&self) -> CompactionStyle {
-        if self.fields.disable_auto_compactions() {
-            return CompactionStyle::Manual;
-        }
         match self.fields.compaction_style() {
             1 => CompactionStyle::Universal(self.universal()),
             2 => CompactionStyle::Fifo(FifoOptions {
@@ -257,6 +254,7 @@ impl OpenOptions {
                 .unwrap_or(own.target_file_bytes)
                 .max(1 << 10),
             level_base_bytes: fields.max_bytes_for_level_base,
+            automatic_compactions: !fields.disable_auto_compactions(),
             level_multiplier: multiplier.unwrap_or(own.level_multiplier).clamp(2, 1 << 16),
             blob_from_bytes: Some(match fields.enable_blob_files() {
                 true => usize::try_from(fields.min_blob_size())

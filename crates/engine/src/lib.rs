@@ -78,9 +78,10 @@ pub use maintenance::backup::create::{BackupOptions, CreatedBackup};
 pub use maintenance::backup::remove::RemovedBackups;
 pub use maintenance::backup::restore::{RestoreOptions, RestoredBackup};
 pub use maintenance::backup::transfer::{ProgressListener, TransferOptions, TransferProgress};
+pub use maintenance::delete_files::DeletedFiles;
 pub use maintenance::ingest::SstFileWriter;
 pub use maintenance::repair::RepairReport;
-pub use maintenance::verify::VerifyReport;
+pub use maintenance::verify::{VerifyOptions, VerifyReport};
 pub use options::settings::{
     DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
 };

@@ -164,7 +164,7 @@ fn the_engine_points_one_way() {
         ],
         &["iter"],
         &["compaction", "options", "read"],
-        &["family"],
+        &["family", "options/by_name"],
         &["watch/pressure"],
         &[
             "background/manual_queue",

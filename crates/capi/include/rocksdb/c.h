@@ -483,9 +483,7 @@ ROCKSDB_LIBRARY_API void rocksdb_cuckoo_options_set_cuckoo_block_size(rocksdb_cu
 ROCKSDB_LIBRARY_API void rocksdb_cuckoo_options_set_identity_as_first_hash(rocksdb_cuckoo_table_options_t* options, unsigned char v);
 ROCKSDB_LIBRARY_API void rocksdb_cuckoo_options_set_use_module_hash(rocksdb_cuckoo_table_options_t* options, unsigned char v);
 ROCKSDB_LIBRARY_API void rocksdb_options_set_cuckoo_table_factory(rocksdb_options_t* opt, rocksdb_cuckoo_table_options_t* table_options);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_set_options(rocksdb_t* db, int count, const char* const* keys, const char* const* values, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_set_options_cf(rocksdb_t* db, rocksdb_column_family_handle_t* handle, int count, const char* const* keys, const char* const* values, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_options_t* rocksdb_options_create(void);
 ROCKSDB_LIBRARY_API void rocksdb_options_destroy(rocksdb_options_t* options);
@@ -909,9 +907,7 @@ ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_entries(const rocksdb_livefiles_t
 ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_deletions(const rocksdb_livefiles_t* livefiles, int index);
 ROCKSDB_LIBRARY_API void rocksdb_livefiles_destroy(const rocksdb_livefiles_t* livefiles);
 ROCKSDB_LIBRARY_API void rocksdb_get_options_from_string(const rocksdb_options_t* base_options, const char* opts_str, rocksdb_options_t* new_options, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_delete_file_in_range(rocksdb_t* db, const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_delete_file_in_range_cf(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata(rocksdb_t* db);
 ROCKSDB_LIBRARY_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_cf(rocksdb_t* db, rocksdb_column_family_handle_t* column_family);

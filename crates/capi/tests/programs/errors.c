@@ -68,6 +68,38 @@ int main(int argc, char** argv) {
   tell("no savepoint", "NotFound: ");
   rocksdb_writebatch_pop_save_point(batch, &err);
   tell("no savepoint to forget", "NotFound: ");
+  const char* good[] = {"write_buffer_size", "disable_auto_compactions"};
+  const char* values[] = {"128M", "true"};
+  rocksdb_set_options(db, 2, good, values, &err);
+  tell("set", "");
+  rocksdb_set_options_cf(db, family, 2, good, values, &err);
+  tell("set of a family", "");
+  rocksdb_set_options(db, 0, good, values, &err);
+  tell("set nothing", "empty input");
+  static const char* mistakes[][3] = {
+      {"nonesuch", "1", "Could not find option: : nonesuch"},
+      {"max_background_jobs", "4", "Could not find option: : max_background_jobs"},
+      {"num_levels", "3", "Option not changeable: num_levels"},
+      {"compaction_style", "1", "Option not changeable: compaction_style"},
+      {"block_based_table_factory.index_type", "kHashSearch", "Option not changeable: index_type"},
+      {"write_buffer_size", "many", "Error parsing write_buffer_size:stoull"},
+      {"max_write_buffer_number", "many", "Error parsing max_write_buffer_number:stoi"},
+      {"max_bytes_for_level_multiplier", "many", "Error parsing max_bytes_for_level_multiplier:stod"},
+      {"disable_auto_compactions", "yes", "Error parsing disable_auto_compactions:"},
+      {"compression", "many", "Error parsing:: compression"},
+      {"compaction_options_fifo", "{max_table_files_size=x}", "Error parsing max_table_files_size:stoull"},
+      {"compaction_options_universal", "{nope=3}", "Unrecognized option: compaction_options_universal.nope"},
+  };
+  for (size_t at = 0; at < sizeof mistakes / sizeof *mistakes; at++) {
+    const char* pair[] = {"ttl", mistakes[at][0]};
+    const char* set[] = {"7", mistakes[at][1]};
+    rocksdb_set_options(db, 2, pair, set, &err);
+    tell(mistakes[at][0], mistakes[at][2]);
+  }
+  rocksdb_delete_file_in_range(db, NULL, 0, "b", 1, &err);
+  tell("delete files", "");
+  rocksdb_delete_file_in_range_cf(db, family, "a", 1, NULL, 0, &err);
+  tell("delete files of a family", "");
   rocksdb_drop_column_family(db, family, &err);
   tell("drop", "");
   rocksdb_column_family_handle_destroy(family);

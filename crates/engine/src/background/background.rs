@@ -1,5 +1,6 @@
 //! The setup that every job shares: its environment, its table writers, its entry on the board.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use drumlin_base::Result;
@@ -14,7 +15,8 @@ use crate::compaction::blob_outputs::BlobOptions;
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::Progress;
 use crate::compaction::{CompactionStyle, Plan};
-use crate::family::column_family::{Family, level_compression};
+use crate::family::column_family::Family;
+use crate::family::settings::{FamilySettings, level_compression};
 use crate::files::reuse::ReusingFileSystem;
 use crate::store::store::Store;
 use crate::version::NewFile;
@@ -25,8 +27,10 @@ pub(crate) struct Background {
     pub(crate) store: Arc<Store>,
     /// Itself, for jobs that call back into it.
     pub(crate) me: Weak<Background>,
-    /// The threads' handles, joined once at close.
-    pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// Handles of the threads that run no jobs, joined once at close.
+    pub(crate) helpers: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// Handles of the threads that run jobs, by their numbers. Taken before the state's lock.
+    pub(crate) workers: Mutex<BTreeMap<usize, Box<dyn JoinHandle>>>,
 }
 
 impl Background {
@@ -35,7 +39,8 @@ impl Background {
         Arc::new_cyclic(|me| Self {
             store,
             me: me.clone(),
-            threads: Mutex::new(Vec::new()),
+            helpers: Mutex::new(Vec::new()),
+            workers: Mutex::new(BTreeMap::new()),
         })
     }
 }
@@ -58,19 +63,20 @@ impl Background {
         priority: IoPriority,
     ) -> JobContext {
         let numbers = Arc::clone(&self.store.files.numbers);
+        let settings = family.settings();
         JobContext {
             env: self.job_env(priority, progress.io()),
             dir: self.store.id.dir.clone(),
-            options: family.compaction.clone(),
+            options: settings.compaction.clone(),
             tables: Arc::clone(&family.reads.tables),
-            writers: std::array::from_fn(|level| self.table_writer(family, level)),
+            writers: std::array::from_fn(|level| self.table_writer(family, &settings, level)),
             merge_operator: family.options.merge_operator.clone(),
             filter: None,
             has_blobs: true,
-            blobs: self.blob_options(family),
+            blobs: self.blob_options(family, &settings),
             numbers: Arc::new(move || numbers.take()),
             snapshots: self.store.snapshots.all(),
-            threads_max: self.store.id.options.background_threads_count().max(1),
+            threads_max: self.store.settings.threads().max(1),
             progress,
             watcher: None,
             direct: self.store.id.direct_io,
@@ -79,16 +85,16 @@ impl Background {
     }
 
     /// How the family's large values are kept apart.
-    fn blob_options(&self, family: &Family) -> BlobOptions {
+    fn blob_options(&self, family: &Family, settings: &FamilySettings) -> BlobOptions {
         // FIFO rewrites nothing, and counts the bytes of its tables.
-        if self.store.id.leveldb || matches!(family.compaction.style, CompactionStyle::Fifo(_)) {
+        if self.store.id.leveldb || matches!(settings.style, CompactionStyle::Fifo(_)) {
             return BlobOptions::never();
         }
         let format = family.options.table_format.unwrap_or_default();
         BlobOptions {
-            from_bytes: family.tuning.blob_from(format),
-            file_bytes: family.tuning.blob_file_bytes(),
-            compression: blob_compression(family.compression, format),
+            from_bytes: settings.tuning.blob_from(format),
+            file_bytes: settings.tuning.blob_file_bytes(),
+            compression: blob_compression(settings.compression, format),
             family_id: family.id,
         }
     }
@@ -149,9 +155,14 @@ impl Background {
     }
 
     /// How tables of `level` are written.
-    fn table_writer(&self, family: &Family, level: usize) -> TableWriterOptions {
-        let tuning = &family.tuning;
-        let compression = level_compression(family.compression, level);
+    fn table_writer(
+        &self,
+        family: &Family,
+        settings: &FamilySettings,
+        level: usize,
+    ) -> TableWriterOptions {
+        let tuning = &settings.tuning;
+        let compression = level_compression(settings.compression, level);
         let filter = FilterOptions {
             bits_per_key: tuning.filter_bits,
             whole_keys: tuning.whole_key_filter,
@@ -162,7 +173,7 @@ impl Background {
             true => TableFormat::Block,
             false => {
                 let wanted = family.options.table_format.unwrap_or_default();
-                level_format(wanted, level, family.compaction.levels)
+                level_format(wanted, level, settings.compaction.levels)
             }
         };
         // Plain tables have no filter, but index prefixes.

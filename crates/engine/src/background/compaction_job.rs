@@ -125,7 +125,7 @@ impl Background {
             true => DIRECT_BYTES,
             false => 0,
         };
-        let output = family.tuning.target_file_bytes as usize / FILTER_DIVISOR;
+        let output = context.options.target_file_bytes as usize / FILTER_DIVISOR;
         let buffers = context.threads_max.max(1) * (JOB_BYTES + direct + output);
         let _charge = self.store.caches.charge_job(buffers);
         let outcome = rewrite::run(&context, version, plan, &self.store.closing)?;

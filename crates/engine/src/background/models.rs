@@ -64,7 +64,7 @@ impl Background {
             version,
             inputs,
             effort,
-            from_bytes: family.tuning.shared_model_from_bytes,
+            from_bytes: family.settings().tuning.shared_model_from_bytes,
             budget: &self.store.caches.budget,
         }
     }
@@ -111,7 +111,8 @@ impl Background {
             begin: Some(file.smallest_user_key()),
             end: Some(file.largest_user_key()),
         };
-        let options = &family.family.compaction;
+        let settings = family.family.settings();
+        let options = &settings.compaction;
         let plan = Leveled.plan_manual(&family.version, options, &family.in_flight, &range)?;
         Some(Plan {
             reason: Reason::Recode,

@@ -34,7 +34,7 @@ pub(crate) enum Job {
 impl Background {
     /// The next job, marked as running. Poisons the store when the user's key order panics while jobs are compared.
     pub(super) fn pick(&self, state: &mut State, compacts: bool) -> Option<Job> {
-        if self.store.health() == Health::Poisoned {
+        if self.store.health() == Health::Poisoned || state.pauses > 0 {
             return None;
         }
         let urgent = AssertUnwindSafe(|| self.most_urgent(state, compacts));
@@ -155,13 +155,17 @@ impl Background {
             oldest_snapshot: self.store.snapshots.oldest().unwrap_or(SEQNO_MAX),
             has_space: family.may_have_space(),
         };
-        compaction::pick(&family.version, &family.family.compaction, &moment)
-            .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
+        compaction::pick(
+            &family.version,
+            &family.family.settings().compaction,
+            &moment,
+        )
+        .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
     }
 
     /// Bytes compaction still has to rewrite in the family.
     pub(crate) fn compaction_debt(&self, family: &FamilyState) -> u64 {
-        compaction::pending_bytes(&family.version, &family.family.compaction)
+        compaction::pending_bytes(&family.version, &family.family.settings().compaction)
     }
 
     /// The next piece of some request, claimed and noted as running.
@@ -177,7 +181,8 @@ impl Background {
                 self.store.changed.notify_all();
                 continue;
             };
-            let options = &family.family.compaction;
+            let settings = family.family.settings();
+            let options = &settings.compaction;
             match request
                 .work
                 .next(&family.version, options, &family.in_flight)
@@ -203,10 +208,10 @@ impl Background {
     /// The job that a running one must not delay, when no thread is free: the flush, if this is the only
     /// thread, and unless `only_flushes` the compaction of L0.
     pub(crate) fn pick_urgent(&self, state: &mut State, only_flushes: bool) -> Option<Job> {
-        if state.idle_threads > 0 {
+        if state.idle_threads > 0 || state.pauses > 0 {
             return None;
         }
-        if self.store.id.options.background_threads_count() == 1
+        if self.store.settings.threads() == 1
             && let Some(flush) = self.pick_flush(state)
         {
             return Some(flush);

@@ -53,10 +53,10 @@ impl Background {
         let is_l0_due = state.families.get(&family).is_none_or(|family| {
             let idle = family.version.level(0).iter();
             let idle = idle.filter(|file| !file.is_compacting()).count();
-            idle >= family.family.compaction.l0_trigger
+            idle >= family.family.settings().compaction.l0_trigger
         });
         let mut families = state.families.values();
-        let flush_waits = self.store.id.options.background_threads_count() < 2
+        let flush_waits = self.store.settings.threads() < 2
             && families.any(|family| !family.immutables.is_empty());
         let is_thread_wanted = || state.idle_threads == 0 && self.best_plan(state).is_some();
         is_l0_due

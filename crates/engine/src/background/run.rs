@@ -147,7 +147,7 @@ impl Background {
         plan: &Plan,
         cancel: Option<CancelToken>,
     ) -> Option<Arc<dyn Watcher>> {
-        let outranked = match self.store.id.options.background_threads_count() {
+        let outranked = match self.store.settings.threads() {
             0 => false,
             1 => !drumlin_base::bug!("only-thread-not-lent"),
             // One thread only flushes, and L0 does not wait for itself.

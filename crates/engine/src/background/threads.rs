@@ -21,42 +21,86 @@ impl Background {
     /// a full memtable waiting.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         let store = &self.store;
+        let count = store.settings.threads();
+        if count == 0 {
+            return Ok(());
+        }
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| -> Result<()> {
             let handle = store.id.env.spawner.spawn(name, body)?;
-            self.threads.lock().push(handle);
+            self.helpers.lock().push(handle);
             Ok(())
         };
-        let count = store.id.options.background_threads_count();
-        if count > 0 {
-            let body = Arc::clone(store);
-            spawn("drumlin-trash", Box::new(move || body.remove_trash()))?;
-            store.files.preallocator.set_has_thread(true);
-            let body = Arc::clone(self);
-            spawn("drumlin-wal", Box::new(move || body.supply_wals()))?;
-        }
-        for index in 0..count {
-            let compacts = index > 0 || count == 1;
-            let name = match compacts {
-                true => format!("drumlin-{index}"),
-                false => "drumlin-flush".to_owned(),
+        let body = Arc::clone(store);
+        spawn("drumlin-trash", Box::new(move || body.remove_trash()))?;
+        store.files.preallocator.set_has_thread(true);
+        let body = Arc::clone(self);
+        spawn("drumlin-wal", Box::new(move || body.supply_wals()))?;
+        self.set_threads(count)
+    }
+
+    /// Has `count` threads run jobs from now on: more are started, and those that are too many end after the job that
+    /// they are at.
+    ///
+    /// Requires: `count` is not 0.
+    ///
+    /// # Errors
+    /// `Io` where a thread cannot be had: there are as many as before. `Shutdown`.
+    pub(crate) fn set_threads(self: &Arc<Self>, count: usize) -> Result<()> {
+        assert!(count > 0, "a store with threads keeps some");
+        let mut workers = self.workers.lock();
+        self.store.check_open()?;
+        let before = self.store.settings.threads();
+        let missing: Vec<usize> = {
+            let mut state = self.store.lock_state();
+            self.store.settings.set_threads(count);
+            (0..count)
+                .filter(|index| state.threads.insert(*index))
+                .collect()
+        };
+        for (at, &index) in missing.iter().enumerate() {
+            if let Some(ended) = workers.remove(&index) {
+                ended.join()?;
+            }
+            let name = match index == 0 && count > 1 {
+                true => "drumlin-flush".to_owned(),
+                false => format!("drumlin-{index}"),
             };
             let body = Arc::clone(self);
-            spawn(&name, Box::new(move || body.work(compacts)))?;
+            match self
+                .store
+                .id
+                .env
+                .spawner
+                .spawn(&name, Box::new(move || body.work(index)))
+            {
+                Ok(handle) => workers.insert(index, handle),
+                Err(error) => {
+                    let mut state = self.store.lock_state();
+                    self.store.settings.set_threads(before);
+                    for index in missing.iter().skip(at) {
+                        state.threads.remove(index);
+                    }
+                    self.store.changed.notify_all();
+                    return Err(error);
+                }
+            };
         }
+        self.store.changed.notify_all();
         Ok(())
     }
 
     /// Waits until every thread has ended. `closing` is set and the threads are notified before.
     pub(crate) fn join(&self) -> Result<()> {
-        let handles = std::mem::take(&mut *self.threads.lock());
-        let joined = handles.into_iter().map(JoinHandle::join);
+        let workers = std::mem::take(&mut *self.workers.lock()).into_values();
+        let helpers = std::mem::take(&mut *self.helpers.lock());
+        let joined = workers.chain(helpers).map(JoinHandle::join);
         joined.fold(Ok(()), Result::and)
     }
 }
 
 impl Background {
-    /// The loop of a background thread.
-    fn work(&self, compacts: bool) {
+    /// The loop of background thread `index`.
+    fn work(&self, index: usize) {
         loop {
             let job = {
                 let mut state = self.store.lock_state();
@@ -64,6 +108,12 @@ impl Background {
                     if self.store.closing.load(Ordering::Acquire) {
                         return;
                     }
+                    let count = self.store.settings.threads();
+                    if index >= count {
+                        state.threads.remove(&index);
+                        return;
+                    }
+                    let compacts = index > 0 || count == 1;
                     if let Some(job) = self.pick(&mut state, compacts) {
                         break job;
                     }

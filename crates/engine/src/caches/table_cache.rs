@@ -13,6 +13,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use drumlin_base::bytes::{HazardPtr, Retired};
@@ -65,6 +66,8 @@ pub struct TableCache {
 
 struct Shared {
     options: TableCacheOptions,
+    /// Open tables kept at most; may change.
+    open_max: AtomicUsize,
     openers: [Mutex<()>; SHARDS],
     queues: Mutex<Queues>,
 }
@@ -88,6 +91,7 @@ impl TableCache {
     pub fn new(options: TableCacheOptions) -> Arc<Self> {
         Arc::new(Self {
             shared: Arc::new(Shared {
+                open_max: AtomicUsize::new(options.open_max.max(OPEN_MIN)),
                 options,
                 openers: Default::default(),
                 queues: Mutex::default(),
@@ -158,11 +162,17 @@ impl TableCache {
         }
     }
 
+    /// Keeps at most `open_max` tables open from now on; those that are too many are closed by the next opening.
+    pub(crate) fn set_open_max(&self, open_max: usize) {
+        let open_max = open_max.max(OPEN_MIN);
+        self.shared.open_max.store(open_max, Ordering::Relaxed);
+    }
+
     /// Whether another table can be opened without closing one.
     pub fn has_room(&self) -> bool {
         let shared = &*self.shared;
         let open = shared.queues.lock().open.len();
-        open < shared.options.open_max.max(OPEN_MIN) - shared.parked_max()
+        open < shared.open_max() - shared.parked_max()
             && shared.meta_bytes() < shared.meta_bytes_max()
     }
 
@@ -396,14 +406,18 @@ impl Shared {
         self.options.budget.used(MemoryUse::TableMeta)
     }
 
+    fn open_max(&self) -> usize {
+        self.open_max.load(Ordering::Relaxed)
+    }
+
     /// Tables that may be parked beside the open ones.
     fn parked_max(&self) -> usize {
-        (self.options.open_max.max(OPEN_MIN) / 8).max(1)
+        (self.open_max() / 8).max(1)
     }
 
     /// Parks and closes until the limits hold again.
     fn shrink(&self) {
-        let open_max = self.options.open_max.max(OPEN_MIN);
+        let open_max = self.open_max();
         let parked_max = self.parked_max();
         let mut closed = Vec::new();
         let mut queues = self.queues.lock();
@@ -507,7 +521,7 @@ impl fmt::Debug for TableCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableCache")
             .field("dir", &self.shared.options.dir)
-            .field("open_max", &self.shared.options.open_max)
+            .field("open_max", &self.shared.open_max())
             .finish_non_exhaustive()
     }
 }

@@ -32,6 +32,7 @@ pub(crate) mod style;
 pub mod style_text;
 pub(crate) mod universal;
 pub(crate) mod wanted;
+pub(crate) mod within;
 
 pub(crate) use leveled::Leveled;
 pub use manual::CancelToken;

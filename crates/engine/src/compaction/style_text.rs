@@ -99,20 +99,25 @@ pub fn read(section: &Section) -> Option<CompactionStyle> {
 fn universal(text: &str) -> UniversalOptions {
     let mut limits = UniversalOptions::default();
     for (key, value) in fields(text) {
-        match key {
-            "size_ratio" => set(&mut limits.size_ratio_percent, value),
-            "min_merge_width" => set(&mut limits.merge_width_min, value),
-            "max_merge_width" => {
-                set(&mut limits.merge_width_max, value);
-                if limits.merge_width_max >= u32::MAX as usize {
-                    limits.merge_width_max = usize::MAX;
-                }
-            }
-            "max_size_amplification_percent" => set(&mut limits.space_percent_max, value),
-            _ => {}
-        }
+        set_universal(&mut limits, key, value);
     }
     limits
+}
+
+/// Sets the limit that RocksDB calls `key`, if there is one here.
+pub(crate) fn set_universal(limits: &mut UniversalOptions, key: &str, value: &str) {
+    match key {
+        "size_ratio" => set(&mut limits.size_ratio_percent, value),
+        "min_merge_width" => set(&mut limits.merge_width_min, value),
+        "max_merge_width" => {
+            set(&mut limits.merge_width_max, value);
+            if limits.merge_width_max >= u32::MAX as usize {
+                limits.merge_width_max = usize::MAX;
+            }
+        }
+        "max_size_amplification_percent" => set(&mut limits.space_percent_max, value),
+        _ => {}
+    }
 }
 
 fn fifo(text: &str, ttl: Option<u64>) -> FifoOptions {
@@ -121,13 +126,18 @@ fn fifo(text: &str, ttl: Option<u64>) -> FifoOptions {
         ..FifoOptions::default()
     };
     for (key, value) in fields(text) {
-        match key {
-            "max_table_files_size" => set(&mut limits.table_bytes_max, value),
-            "allow_compaction" => limits.merge_small = value == "true",
-            _ => {}
-        }
+        set_fifo(&mut limits, key, value);
     }
     limits
+}
+
+/// Sets the limit that RocksDB calls `key`, if there is one here.
+pub(crate) fn set_fifo(limits: &mut FifoOptions, key: &str, value: &str) {
+    match key {
+        "max_table_files_size" => set(&mut limits.table_bytes_max, value),
+        "allow_compaction" => limits.merge_small = value == "true",
+        _ => {}
+    }
 }
 
 /// Takes `value` over if it is a number of that kind.

@@ -137,6 +137,7 @@ impl Engine {
         if self.store.id.read_only {
             return Ok(());
         }
+        self.store.lock_state().pauses = 0;
         let saved = self.save_unlogged();
         if self.store.closing.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -659,7 +659,7 @@ impl Db {
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
         let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
-        compact::recode(&self.engine, family)
+        compact::recode(&self.engine, family, None)
     }
 
     /// Waits until no flush or compaction is running or due.
@@ -700,7 +700,7 @@ impl Db {
     /// `Shutdown`. Damage found is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         let _call = self.engine.store.begin_call()?;
-        verify::verify(&self.engine)
+        verify::verify(&self.engine, &verify::VerifyOptions::default())
     }
 
     /// How the database stands.

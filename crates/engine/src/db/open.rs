@@ -34,7 +34,7 @@ use crate::files::trash::Trash;
 use crate::files::{names, space};
 use crate::options::file as options_file;
 use crate::options::file::{FamilySection, OptionsFile};
-use crate::options::settings::{DirectoryFormat, FamilyOptions, Options};
+use crate::options::settings::{DirectoryFormat, FamilyOptions, OPEN_FILES_MAX, Options};
 use crate::options::stored as stored_options;
 use crate::options::vintage::Vintage;
 use crate::store::caches::Caches;
@@ -55,10 +55,6 @@ use crate::watch::notices::Notices;
 use crate::watch::times::StoreTimes;
 use crate::write::commit::CommitPipeline;
 use crate::write::env::WriteEnv;
-
-/// Open tables kept unless the options say otherwise. Where the process may open fewer files, the
-/// table cache closes some when it meets that limit.
-const MAX_OPEN_FILES: usize = 50_000;
 
 /// Whether a database is opened for writing.
 #[derive(Clone, Copy, Debug)]
@@ -626,7 +622,7 @@ impl Opener<'_> {
         let machine = usize::try_from(machine::memory_limit_bytes()).unwrap_or(usize::MAX);
         let budget = MemoryBudget::that_grows(self.options.memory_budget_bytes(), machine);
         let block_cache = BlockCache::new(Arc::clone(&budget));
-        let open_max = self.options.max_open_files.unwrap_or(MAX_OPEN_FILES);
+        let open_max = self.options.max_open_files.unwrap_or(OPEN_FILES_MAX);
         let models = ModelStore::open(Arc::clone(&self.env.files), self.dir, &budget)?;
         let table_cache = TableCache::new(TableCacheOptions {
             env: self.env.clone(),

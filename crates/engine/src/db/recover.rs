@@ -80,7 +80,7 @@ fn recover_exclusively(
                 &engine.store.id.db_id,
             )?;
         }
-        stored_options::write_options(&engine.store, &state)?;
+        stored_options::write_options(&engine.store, &state, &stored_options::Proposed::default())?;
     }
     // Everything replayed is in tables now.
     engine.writes.note_durable(log.last_seqno);

@@ -1,23 +1,23 @@
 //! A column family: its order and options, and the memtables and version its readers see.
 //!
-//! Thread safety: `super_version` is swapped whole under the state's lock and is loaded by readers without a
-//! lock. Everything else is immutable or atomic.
+//! Thread safety: `super_version` and the settings are swapped whole under the state's lock and are loaded
+//! without one. Everything else is immutable or atomic.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use drumlin_base::limits::LEVELS;
+use arc_swap::ArcSwap;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
-use drumlin_table::{Codec, Compression, TableFormat};
+use drumlin_table::TableFormat;
 
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
-use crate::compaction::CompactionOptions;
 use crate::family::moment::MomentCell;
+use crate::family::settings::FamilySettings;
 use crate::family::super_version::{SuperVersion, SuperVersionCell, SuperVersions};
-use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
+use crate::options::settings::{FamilyOptions, Options, write_buffer_under};
 use crate::read::{FamilyReads, ReadContext, WalkPool};
 
 /// Dead entries stepped over in a memtable until it is flushed: about as much time as a
@@ -67,11 +67,13 @@ pub(crate) struct Family {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) options: FamilyOptions,
-    pub(crate) tuning: Tuning,
-    pub(crate) compression: Compression,
+    /// Most bytes of a user key.
+    pub(crate) key_bytes_max: usize,
     pub(crate) super_version: SuperVersionCell,
     pub(crate) reads: Arc<FamilyReads>,
-    pub(crate) compaction: CompactionOptions,
+    settings: ArcSwap<FamilySettings>,
+    /// Of the settings, for every write: bytes of a full memtable; 0 for what the budget gives.
+    write_buffer_bytes: AtomicUsize,
     pub(crate) dropped: AtomicBool,
     budget: Arc<MemoryBudget>,
     /// Of all families of the store together.
@@ -88,10 +90,7 @@ impl Family {
         (store, budget, moments): (u64, &Arc<MemoryBudget>, &Arc<MomentCell<SuperVersions>>),
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
-        let tuning = options
-            .tuning
-            .clone()
-            .unwrap_or_else(|| database.tuning.clone());
+        let settings = FamilySettings::new(&options, database, budget.limit_bytes());
         let context = ReadContext {
             order: options.order.clone(),
             merge_operator: options.merge_operator.clone(),
@@ -104,34 +103,15 @@ impl Family {
             context,
             walks: WalkPool::new(first.number),
         });
-        let compression = options.compression.unwrap_or(database.compression);
-        let compaction = CompactionOptions {
-            style: options
-                .compaction_style
-                .unwrap_or(database.compaction_style),
-            // LevelDB takes the table of L0 with the higher number for the newer one.
-            merges_within_l0: database.format != DirectoryFormat::LevelDb,
-            l0_trigger: tuning.l0_trigger,
-            level_base_bytes: tuning.level_base(budget.limit_bytes()),
-            level_multiplier: tuning.level_multiplier,
-            target_file_bytes: tuning.target_file_bytes,
-            age_max_seconds: tuning.age_max_seconds,
-            filters: options.compaction_filter.is_some(),
-            level_forms: std::array::from_fn(|level| {
-                level_compression(compression, level).codec as u8
-            }),
-            levels: options.levels_max.unwrap_or(LEVELS).clamp(2, LEVELS),
-            ..CompactionOptions::new(options.order.clone())
-        };
         Arc::new(Self {
             store,
             id,
             name: name.to_owned(),
-            compression,
-            tuning,
+            key_bytes_max: settings.tuning.key_bytes_max,
             super_version: SuperVersionCell::new(first),
             reads,
-            compaction,
+            write_buffer_bytes: AtomicUsize::new(settings.tuning.write_buffer_bytes.unwrap_or(0)),
+            settings: ArcSwap::from_pointee(settings),
             options,
             dropped: AtomicBool::new(false),
             budget: Arc::clone(budget),
@@ -159,9 +139,27 @@ impl Family {
         drop(former);
     }
 
+    /// The settings of the moment. A job takes them once, when it begins.
+    pub(crate) fn settings(&self) -> Arc<FamilySettings> {
+        self.settings.load_full()
+    }
+
+    /// Makes `next` the settings of the next jobs and writes.
+    ///
+    /// Requires: the state's lock is held.
+    pub(crate) fn set_settings(&self, next: FamilySettings) {
+        let bytes = next.tuning.write_buffer_bytes.unwrap_or(0);
+        self.settings.store(Arc::new(next));
+        // Relaxed: a write that misses it is ended by the next one.
+        self.write_buffer_bytes.store(bytes, Ordering::Relaxed);
+    }
+
     /// Bytes of a memtable before it is flushed: the size set, or what the budget of the moment gives.
     pub(crate) fn write_buffer(&self) -> usize {
-        self.tuning.write_buffer(self.budget.limit_bytes())
+        match self.write_buffer_bytes.load(Ordering::Relaxed) {
+            0 => write_buffer_under(self.budget.limit_bytes()),
+            set => set,
+        }
     }
 
     /// An empty memtable, charged to the budget.
@@ -181,38 +179,8 @@ impl Family {
     }
 }
 
-/// The compression of `level`'s tables: data in L0 and L1 is rewritten soon, so a slow codec is
-/// not worth its time there.
-pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compression {
-    match chosen.codec {
-        Codec::None | Codec::Snappy | Codec::Lz4 => chosen,
-        _ if level < 2 - usize::from(drumlin_base::bug!("slow-codec-in-l1")) => {
-            Compression::new(Codec::Lz4)
-        }
-        _ => chosen,
-    }
-}
-
 impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({}, {:?})", self.id, self.name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slow_codecs_are_for_what_stays() {
-        let zstd = Compression::new(Codec::Zstd);
-        let chosen: Vec<_> = (0..4)
-            .map(|level| level_compression(zstd, level).codec)
-            .collect();
-        assert_eq!(chosen, [Codec::Lz4, Codec::Lz4, Codec::Zstd, Codec::Zstd]);
-        assert_eq!(
-            level_compression(Compression::new(Codec::None), 0).codec,
-            Codec::None
-        );
     }
 }

@@ -7,5 +7,6 @@
 pub(crate) mod column_family;
 pub(crate) mod merge_operators;
 pub(crate) mod moment;
+pub(crate) mod settings;
 pub(crate) mod snapshot;
 pub(crate) mod super_version;

@@ -19,13 +19,14 @@ pub(crate) fn compact_range(
 ) -> Result<()> {
     let id = family.id();
     engine.flush_family(id)?;
-    if matches!(family.0.compaction.style, CompactionStyle::Fifo(_)) {
+    if matches!(family.0.settings().style, CompactionStyle::Fifo(_)) {
         return Ok(()); // Its tables stay as they are until they are dropped.
     }
     let request = {
         let mut state = engine.store.lock_state();
         let family = state.family_mut(id)?;
-        let work = ManualWork::new(&family.version, &family.family.compaction, begin, end);
+        let settings = family.family.settings();
+        let work = ManualWork::new(&family.version, &settings.compaction, begin, end);
         state.manual.push(id, work, cancel.cloned())
     };
     engine.store.changes.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +42,11 @@ pub(crate) fn compact_range(
 ///
 /// # Errors
 /// As a compaction of everything; as learning a model.
-pub(crate) fn recode(engine: &Engine, family: &ColumnFamily) -> Result<()> {
+pub(crate) fn recode(
+    engine: &Engine,
+    family: &ColumnFamily,
+    cancel: Option<&CancelToken>,
+) -> Result<()> {
     engine.flush_family(family.id())?;
     let appointed = match family.0.options.table_format {
         Some(TableFormat::Searchable) if !engine.store.id.leveldb => {
@@ -49,7 +54,7 @@ pub(crate) fn recode(engine: &Engine, family: &ColumnFamily) -> Result<()> {
         }
         _ => None,
     };
-    let outcome = compact_range(engine, family, (None, None), None);
+    let outcome = compact_range(engine, family, (None, None), cancel);
     drop(appointed);
     outcome
 }

@@ -11,6 +11,7 @@ use crate::family::super_version::SuperVersion;
 use crate::maintenance::change_log;
 use crate::options::settings::FamilyOptions;
 use crate::options::stored as stored_options;
+use crate::options::stored::Proposed;
 use crate::store::install::current_version;
 use crate::store::state::{FamilyState, State};
 use crate::store::store::Store;
@@ -95,7 +96,7 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
 /// Tells the OPTIONS file of the families there are now. The MANIFEST has been written, so a
 /// failure here is no failure of the operation.
 fn rewrite_options(engine: &Engine, state: &State) {
-    if let Err(error) = stored_options::write_options(&engine.store, state) {
+    if let Err(error) = stored_options::write_options(&engine.store, state, &Proposed::default()) {
         tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
         engine.store.watch.report_error(&error);
     }

@@ -31,9 +31,9 @@ pub(crate) const KEEP_SECONDS: &str = "WAL_ttl_seconds";
 pub(crate) const KEEP_MIB: &str = "WAL_size_limit_MB";
 const BLOCK_BASED: &str = "BlockBasedTable";
 /// In `CFOptions`: whether large values go to blob files, and the least size of those that do.
-const BLOBS: &str = "enable_blob_files";
+pub(crate) const BLOBS: &str = "enable_blob_files";
 /// See [`BLOBS`].
-const BLOB_BYTES: &str = "min_blob_size";
+pub(crate) const BLOB_BYTES: &str = "min_blob_size";
 /// RocksDB's name of its own plain tables, which are others than ours.
 const PLAIN: &str = "PlainTable";
 /// Beside it, the key and value for searchable tables. RocksDB 7.8 crashes on a factory that it does not
@@ -92,6 +92,13 @@ impl Section {
         match self.entries.iter_mut().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
             None => self.entries.push((key.to_owned(), value)),
+        }
+    }
+
+    /// Sets every key that `other` has to its value there.
+    pub(crate) fn take(&mut self, other: &Self) {
+        for (key, value) in &other.entries {
+            self.set(key, value.as_str());
         }
     }
 

@@ -186,6 +186,8 @@ pub struct Tuning {
     pub level_base_bytes: Option<u64>,
     /// How much larger each level is than the one above. Default: 10.
     pub level_multiplier: u64,
+    /// Whether compactions begin by themselves. Without, L0 grows until one is asked for. Default: true.
+    pub automatic_compactions: bool,
     /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
     /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
     /// directories have none. Default: 4 KiB; 64 KiB in families with searchable tables, whose model
@@ -246,6 +248,7 @@ impl Default for Tuning {
             target_file_bytes: 64 << 20,
             level_base_bytes: None,
             level_multiplier: 10,
+            automatic_compactions: true,
             blob_from_bytes: None,
             l0_trigger: 4,
             l0_slowdown: 24,
@@ -351,11 +354,18 @@ impl FamilyOptions {
 const WRITE_BUFFER_BYTES_MAX: usize = 1 << 40;
 /// Upper bound of counts: memtables, entries between restart points.
 const COUNT_MAX: usize = 1 << 16;
+/// Open tables kept at most, where nobody says how many.
+pub(crate) const OPEN_FILES_MAX: usize = 50_000;
 /// Most background threads.
-const THREADS_MAX: usize = 1024;
+pub(crate) const THREADS_MAX: usize = 1024;
+
+/// Bytes of a memtable under `budget` bytes, where none are set.
+pub(crate) fn write_buffer_under(budget: usize) -> usize {
+    (budget / 8).clamp(1 << 20, 256 << 20)
+}
 
 impl Tuning {
-    fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid_argument(what));
         if self
             .write_buffer_bytes
@@ -404,7 +414,7 @@ impl Tuning {
     /// Memtable size under `budget` bytes.
     pub fn write_buffer(&self, budget: usize) -> usize {
         self.write_buffer_bytes
-            .unwrap_or_else(|| (budget / 8).clamp(1 << 20, 256 << 20))
+            .unwrap_or_else(|| write_buffer_under(budget))
     }
 
     /// Size from which values of a family with tables of `format` are kept apart.

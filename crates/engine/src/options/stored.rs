@@ -18,6 +18,7 @@ use crate::compaction::{CompactionStyle, style_text};
 use crate::db::foreign;
 use crate::family::column_family::{DEFAULT_FAMILY, Family};
 use crate::family::merge_operators;
+use crate::family::settings::FamilySettings;
 use crate::options::file as options_file;
 use crate::options::file::{FamilySection, OptionsFile, Section};
 use crate::options::settings::{FamilyOptions, Options, Tuning};
@@ -107,14 +108,23 @@ pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vi
     })
 }
 
+/// Settings that are to hold once an OPTIONS file has them; for the others those that hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Proposed<'a> {
+    /// Of the family with this number.
+    pub(crate) family: Option<(u32, &'a FamilySettings)>,
+    /// Options of the database that were set by name.
+    pub(crate) database: Option<&'a Section>,
+}
+
 /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
 /// but the newest two.
 ///
 /// # Errors
 /// `Io`, `NoSpace`; the older files are then still there.
-pub(crate) fn write_options(store: &Store, state: &State) -> Result<()> {
+pub(crate) fn write_options(store: &Store, state: &State, proposed: &Proposed<'_>) -> Result<()> {
     let stored = read(&store.id.dir, &store.id.options)?;
-    let mut options = present_options(store, state, stored);
+    let mut options = present_options(store, state, stored, proposed);
     if store.id.wal_dir != store.id.dir {
         // As RocksDB: a path that a later open from another working directory finds as well.
         let path =
@@ -136,7 +146,7 @@ pub(crate) fn options_of_copy(
     state: &State,
     stored: Option<OptionsFile>,
 ) -> OptionsFile {
-    let mut options = present_options(store, state, stored);
+    let mut options = present_options(store, state, stored, &Proposed::default());
     options.keep_wal_beside();
     options
 }
@@ -173,14 +183,24 @@ fn set_keep_changes(database: &mut Section, keep: KeepChanges) {
 
 /// Everything in `stored`, with the settings that differ now; only families that the MANIFEST names are
 /// included. A read-only store changes nothing of `stored`.
-fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
+fn present_options(
+    store: &Store,
+    state: &State,
+    stored: Option<OptionsFile>,
+    proposed: &Proposed<'_>,
+) -> OptionsFile {
     let known = stored.iter().flat_map(|file| &file.families);
     let known: BTreeMap<&str, &FamilySection> = known.map(|it| (&*it.name, it)).collect();
     let families = state.versions.families().iter().map(|(id, found)| {
         let stored = known.get(&*found.name).copied();
         match (stored, state.families.get(id)) {
             (Some(stored), _) if store.id.read_only => stored.clone(),
-            (stored, Some(family)) => section_of(store, &family.family, stored),
+            (stored, Some(family)) => {
+                let present = family.family.settings();
+                let next = proposed.family.filter(|(changed, _)| changed == id);
+                let settings = next.map_or(&*present, |(_, settings)| settings);
+                section_of(store, &family.family, settings, stored)
+            }
             (_, None) => FamilySection::new(&found.name, found.order.name()),
         }
     });
@@ -196,6 +216,7 @@ fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) ->
     {
         database.set(options_file::DIRECT_IO, direct.to_string());
     }
+    database.take(proposed.database.unwrap_or(&state.named));
     let mut options = OptionsFile {
         database,
         families,
@@ -208,7 +229,12 @@ fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) ->
 }
 
 /// The OPTIONS section of `family`: everything in `stored`, with the settings that differ now.
-fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
+fn section_of(
+    store: &Store,
+    family: &Family,
+    settings: &FamilySettings,
+    stored: Option<&FamilySection>,
+) -> FamilySection {
     let order = family.options.order.name();
     let mut section = match stored {
         Some(stored) => stored.clone(),
@@ -218,9 +244,9 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
         section.options.set("comparator", order);
     }
     let is_asked = family.options.compression.is_some()
-        || family.compression.codec != Options::default().compression.codec;
+        || settings.compression.codec != Options::default().compression.codec;
     if section.compression().is_none() || is_asked {
-        let name = compression_name(family.compression.codec);
+        let name = compression_name(settings.compression.codec);
         section.options.set("compression", name);
     }
     let deepest = family
@@ -229,19 +255,23 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
         .version
         .deepest_level()
         .unwrap_or(0);
-    let levels = family.compaction.levels.max(deepest + 1);
-    style_text::write(&family.compaction.style, levels, &mut section.options);
+    let levels = settings.compaction.levels.max(deepest + 1);
+    style_text::write(&settings.style, levels, &mut section.options);
     describe(&mut section, &family.options);
     if store.id.vintage.takes_all() {
         let format = family.options.table_format.unwrap_or_default();
-        let bytes = family.tuning.blob_from(format);
+        let bytes = settings.tuning.blob_from(format);
         let bytes = (bytes < usize::MAX).then_some(bytes as u64);
         let told = section.blobs();
         // The size of theirs is left alone where nobody asks for another.
-        let is_asked = family.tuning.blob_from_bytes.is_some() && told != Some(bytes);
+        let is_asked = settings.tuning.blob_from_bytes.is_some() && told != Some(bytes);
         if is_asked || told.is_none_or(|told| told.is_some() != bytes.is_some()) {
             section.set_blobs(bytes);
         }
+    }
+    section.options.take(&settings.named);
+    if section.is_block_based() {
+        section.table.take(&settings.named_table);
     }
     section
 }

@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod identity;
 pub(crate) mod install;
 pub(crate) mod obsolete;
+pub(crate) mod settings;
 pub(crate) mod state;
 #[expect(
     clippy::module_inception,

@@ -13,6 +13,7 @@ use crate::background::manual_queue::ManualQueue;
 use crate::compaction::InFlight;
 use crate::family::column_family::Family;
 use crate::family::super_version::SuperVersion;
+use crate::options::file::Section;
 use crate::version::{Version, VersionSet};
 
 /// Everything the state lock guards.
@@ -28,6 +29,12 @@ pub(crate) struct State {
     pub(crate) spare_wals: Vec<u64>,
     pub(crate) flushes_running: usize,
     pub(crate) compactions_running: usize,
+    /// The numbers of the threads for flushes and compactions that have not ended.
+    pub(crate) threads: BTreeSet<usize>,
+    /// Those who had the background paused and did not have it go on yet.
+    pub(crate) pauses: usize,
+    /// Options of the database that were set by name, for the OPTIONS file.
+    pub(crate) named: Section,
     /// Threads for compactions that wait for work.
     pub(crate) idle_threads: usize,
     /// Compactions that were asked for.
@@ -136,6 +143,9 @@ impl State {
             spare_wals: Vec::new(),
             flushes_running: 0,
             compactions_running: 0,
+            threads: BTreeSet::new(),
+            pauses: 0,
+            named: Section::default(),
             idle_threads: 0,
             manual: ManualQueue::default(),
             failure: None,

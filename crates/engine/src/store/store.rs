@@ -21,6 +21,7 @@ use crate::family::super_version::SuperVersions;
 use crate::store::caches::Caches;
 use crate::store::files::Files;
 use crate::store::identity::Identity;
+use crate::store::settings::StoreSettings;
 use crate::store::state::State;
 use crate::store::watch::Watch;
 use crate::watch::events::Health;
@@ -31,6 +32,7 @@ use crate::write::two_phase::PreparedSections;
 /// See the module.
 pub(crate) struct Store {
     pub(crate) id: Identity,
+    pub(crate) settings: StoreSettings,
     pub(crate) files: Files,
     pub(crate) caches: Caches,
     pub(crate) watch: Watch,
@@ -70,6 +72,7 @@ impl Store {
     ) -> Self {
         let prepared = PreparedSections::new(Arc::clone(state.versions.sections()));
         Self {
+            settings: StoreSettings::new(&id.options),
             id,
             files,
             caches,
@@ -96,7 +99,7 @@ impl Store {
 
     /// Whether there are no background threads: callers that wait for a job run it themselves.
     pub(crate) fn runs_inline(&self) -> bool {
-        self.id.options.background_threads == Some(0)
+        self.settings.threads() == 0
     }
 
     /// The newest sequence number a reader may see.

@@ -38,6 +38,7 @@ impl Store {
         let families = self.families.load();
         let lines = families.values().map(|family| {
             family
+                .settings()
                 .tuning
                 .memtables_max
                 .saturating_mul(family.write_buffer())

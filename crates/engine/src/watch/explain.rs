@@ -71,7 +71,8 @@ fn megabytes(bytes: f64) -> f64 {
 }
 
 fn explain_family(text: &mut String, engine: &Engine, family: &FamilyState) {
-    let tuning = &family.family.tuning;
+    let settings = family.family.settings();
+    let tuning = &settings.tuning;
     let waiting: usize = family.immutables.iter().map(|i| i.memtable.bytes()).sum();
     let _ = writeln!(text, "family {:?}:", family.family.name);
     let _ = writeln!(
@@ -105,7 +106,7 @@ fn explain_family(text: &mut String, engine: &Engine, family: &FamilyState) {
 fn explain_reads(text: &mut String, family: &FamilyState) {
     let account = read_account(
         &family.version,
-        &family.family.compaction,
+        &family.family.settings().compaction,
         &family.in_flight,
     );
     if let Some(account) = account {

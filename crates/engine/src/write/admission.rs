@@ -206,7 +206,7 @@ impl WriteEnv {
                     last.insert(family)
                 }
             };
-            let limit = family.tuning.key_bytes_max;
+            let limit = family.key_bytes_max;
             if record.key.len() > limit {
                 let message = format!("the key has {} bytes, more than {limit}", record.key.len());
                 return Err(Error::new(ErrorKind::TooLarge, message));

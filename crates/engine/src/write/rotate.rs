@@ -103,8 +103,10 @@ impl WriteEnv {
     /// Whether the family may have one more immutable memtable.
     pub(crate) fn has_place(&self, state: &State, id: u32) -> bool {
         let family = state.families.get(&id);
-        let has_place = family
-            .is_none_or(|family| 1 + family.immutables.len() < family.family.tuning.memtables_max);
+        let has_place = family.is_none_or(|family| {
+            let settings = family.family.settings();
+            1 + family.immutables.len() < settings.tuning.memtables_max
+        });
         has_place && !self.store.memtables_wait(state)
     }
 
@@ -228,17 +230,12 @@ impl WriteEnv {
     /// The bound of all WAL files: twice the unflushed bytes, and on top of that two of the largest
     /// memtables. So it grows with the families' contents, not with their number.
     fn wal_bytes_max(&self) -> u64 {
-        self.store
-            .id
-            .options
-            .tuning
-            .wal_bytes_max
-            .unwrap_or_else(|| {
-                let families = self.store.families.load();
-                let largest = families.values().map(|family| family.write_buffer()).max();
-                let held = self.store.caches.budget.used(MemoryUse::Memtables);
-                2 * held.min(self.store.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
-            })
+        self.store.settings.wal_bytes_max().unwrap_or_else(|| {
+            let families = self.store.families.load();
+            let largest = families.values().map(|family| family.write_buffer()).max();
+            let held = self.store.caches.budget.used(MemoryUse::Memtables);
+            2 * held.min(self.store.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
+        })
     }
 }
 

@@ -37,6 +37,8 @@ mod one_thread;
 #[cfg(test)]
 mod removal;
 #[cfg(test)]
+mod set_options;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod stalls;

@@ -300,6 +300,7 @@ impl FamilyFills {
             }
         }
         let left = |all: f64, done: f64| (all - done).max(0.0);
+        let settings = family.settings();
         let buffer = family.write_buffer() as f64;
         let waiting = left(waiting as f64, flushed as f64);
         let memory_bytes = mutable as f64 + waiting;
@@ -307,7 +308,7 @@ impl FamilyFills {
             mutable as f64,
             (!super_version.immutables.is_empty()).then_some(waiting),
             buffer,
-            family.tuning.memtables_max,
+            settings.tuning.memtables_max,
         );
         let blobs = super_version.version.blob_totals();
         let tables: u64 = (0..LEVELS)
@@ -315,7 +316,7 @@ impl FamilyFills {
             .sum();
         let excess_garbage = excess_garbage(&blobs);
         let needed = tables + blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
-        if !family.compaction.style.drains_l0() {
+        if !settings.compaction.style.drains_l0() {
             return Self {
                 memory,
                 level0: Fill::default(),
@@ -324,7 +325,7 @@ impl FamilyFills {
                 needed,
             };
         }
-        let options = &family.compaction;
+        let options = &settings.compaction;
         let batch = options.l0_trigger as f64 * buffer;
         let debt = match options.style {
             CompactionStyle::Universal(_) => {
@@ -336,7 +337,7 @@ impl FamilyFills {
             memory,
             level0: Fill {
                 used: left(super_version.version.level(0).len() as f64, l0_done),
-                limit: 2.0 * family.tuning.l0_slowdown as f64,
+                limit: 2.0 * settings.tuning.l0_slowdown as f64,
             },
             debt: Fill {
                 used: left(debt, compacted as f64),

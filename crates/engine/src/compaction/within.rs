@@ -1,0 +1,73 @@
+//! Whole tables within a range of keys, to be dropped without reading them.
+//!
+//! A table goes only where every table below it that shares a key with it goes, too: so nothing that it hides comes to
+//! light again. Tables of L0 stay, as in RocksDB: they are younger than all others and soon compacted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use drumlin_base::KeyOrder;
+use drumlin_base::limits::LEVELS;
+
+use super::plan::{Plan, PlanInput, Reason, Work};
+use super::span::Span;
+use crate::version::{FileMeta, Version};
+
+/// User keys from the first to the second, both included; `None` is unbounded.
+pub(crate) type Bounds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// The plan that drops the tables within `bounds`; `None` when there are none.
+pub(crate) fn plan(version: &Version, order: &KeyOrder, bounds: Bounds<'_>) -> Option<Plan> {
+    let mut doomed: BTreeSet<u64> = BTreeSet::new();
+    let mut inputs = Vec::new();
+    for level in (1..LEVELS).rev() {
+        let files = version.overlapping(order, level, bounds.0, bounds.1);
+        let goes = |file: &Arc<FileMeta>| {
+            is_within(file, order, bounds)
+                && !file.is_compacting()
+                && (hides_nothing(file, version, level, order, &doomed)
+                    || drumlin_base::bug!("dropped-tables-uncover"))
+        };
+        let files: Vec<_> = files.into_iter().filter(goes).collect();
+        doomed.extend(files.iter().map(|file| file.number));
+        if !files.is_empty() {
+            inputs.insert(0, PlanInput { level, files });
+        }
+    }
+    let level = inputs.first()?.level;
+    Some(Plan {
+        level,
+        output_level: level,
+        inputs,
+        grandparents: Vec::new(),
+        work: Work::Drop,
+        reason: Reason::Manual,
+        score: 1.0,
+    })
+}
+
+fn is_within(file: &FileMeta, order: &KeyOrder, (begin, end): Bounds<'_>) -> bool {
+    let span = Span::of(file);
+    begin.is_none_or(|begin| order.compare(span.first, begin).is_ge())
+        && end.is_none_or(|end| {
+            order.compare(span.last, end).is_le() || drumlin_base::bug!("range-takes-half-a-table")
+        })
+}
+
+/// Whether every table below `level` that shares a key with `file` is among the doomed.
+fn hides_nothing(
+    file: &FileMeta,
+    version: &Version,
+    level: usize,
+    order: &KeyOrder,
+    doomed: &BTreeSet<u64>,
+) -> bool {
+    let span = Span::of(file);
+    (level + 1..LEVELS).all(|below| {
+        let touched = version.overlapping(order, below, Some(span.first), Some(span.last));
+        let mut shared = touched
+            .iter()
+            .filter(|other| Span::of(other).overlaps(order, &span));
+        shared.all(|other| doomed.contains(&other.number))
+    })
+}
