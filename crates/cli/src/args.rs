@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use drumlin::TableFormat;
+use clap_complete::Shell;
+use drumlin::{Db, TableFormat};
 
 use crate::backup::{BackupTask, Restore};
 use crate::du::Du;
 use crate::formats::EntryFormat;
+use crate::shell::ShellTask;
+use crate::top::Top;
 use crate::units::parse_bytes;
 
 const AFTER_HELP: &str = "\
@@ -45,6 +48,9 @@ pub(crate) struct Place {
     /// Print facts as JSON objects, one a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// The store that the shell has open.
+    #[arg(skip)]
+    pub(crate) held: Option<Db>,
 }
 
 /// The server of Redis's protocol.
@@ -150,6 +156,8 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "property")]
         prometheus: bool,
     },
+    /// Show writes, reads, levels, debt, memory and what runs, second by second, of a live process or of a directory.
+    Top(Top),
     /// Draw the tree.
     Levels,
     /// Print what groups of keys take on disk, and how long keys and values are, by the indexes of tables.
@@ -218,6 +226,27 @@ pub(crate) enum Command {
         #[arg(long, value_enum, requires = "recode")]
         compression: Option<Compressing>,
     },
+    /// Set options of the family by RocksDB's names, and write them into the OPTIONS file: all or none.
+    Set {
+        /// Such as `write_buffer_size=64M`.
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        options: Vec<String>,
+        /// Options of the database instead, such as `max_open_files=1000`.
+        #[arg(long)]
+        database: bool,
+    },
+    /// Take out whole tables whose keys are all within a range, with everything in them.
+    DeleteFiles {
+        /// First key, inclusive.
+        #[arg(long)]
+        from: Option<String>,
+        /// Last key, inclusive.
+        #[arg(long)]
+        to: Option<String>,
+        /// Take out everything that is in levels below L0, where neither end is named.
+        #[arg(long)]
+        all: bool,
+    },
     /// Make a copy that shares the table files.
     Checkpoint {
         /// The copy's directory; must not exist. On another file system the tables are copied.
@@ -262,6 +291,20 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Serve Redis clients from a directory, until SIGTERM or SHUTDOWN.
     Redis(Redis),
+    /// Run commands on one open store: typed with completion and history, or from standard input.
+    Shell(ShellTask),
+    /// Print the completions of this command for a shell.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print this command's manual page, or write all of them into a directory.
+    Man {
+        /// Where the pages go, one for each command.
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Measurements that anyone can repeat.
     Lab {
         #[command(subcommand)]

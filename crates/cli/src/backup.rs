@@ -14,6 +14,7 @@ use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
 use crate::formats::json::bytes_object;
+use crate::interrupt::Interrupt;
 use crate::maintenance::damaged;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -98,10 +99,10 @@ fn parse_rate(text: &str) -> Result<u64, String> {
 }
 
 impl Pace {
-    fn transfer(self, progress: &Progress) -> TransferOptions {
+    fn transfer(self, progress: &Progress, interrupt: &Interrupt) -> TransferOptions {
         TransferOptions {
             rate: self.rate.map_or(RateLimit::Unlimited, RateLimit::Fixed),
-            cancel: None,
+            cancel: Some(interrupt.token.clone()),
             progress: Some(progress.listener()),
         }
     }
@@ -139,9 +140,10 @@ pub(crate) fn backup(place: &Place, task: BackupTask, out: &mut Output) -> Outco
 
 fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output) -> Outcome {
     let progress = Progress::new("backup", Some(0));
+    let interrupt = Interrupt::new()?;
     let options = BackupOptions {
         note: note.into_bytes(),
-        transfer: pace.transfer(&progress),
+        transfer: pace.transfer(&progress, &interrupt),
     };
     let mut tries = 0;
     let created = loop {
@@ -154,6 +156,10 @@ fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output)
         }
     };
     progress.finish();
+    if created.is_err() {
+        interrupt
+            .check("there is no new backup; what was copied whole is not copied again next time")?;
+    }
     show_created(&created?, dir, out)
 }
 
@@ -219,8 +225,12 @@ fn line(backup: &BackupInfo) -> String {
 
 fn verify(dir: &Path, id: Option<u32>, depth: CheckDepth, pace: Pace, out: &mut Output) -> Outcome {
     let progress = Progress::new("verify", Some(0));
-    let checked = backups(dir).verify(id, depth, &pace.transfer(&progress));
+    let interrupt = Interrupt::new()?;
+    let checked = backups(dir).verify(id, depth, &pace.transfer(&progress, &interrupt));
     progress.finish();
+    if checked.is_err() {
+        interrupt.check("nothing was found to be damaged so far, and not all was read")?;
+    }
     let checked = checked.map_err(Failure::Backup)?;
     for (path, error) in &checked.damaged {
         out.remark_of_text(format!("{}: {error}", path.display()))?;
@@ -270,15 +280,19 @@ fn show_removed(removed: &RemovedBackups, out: &mut Output) -> Outcome {
 
 /// Restores a backup as the database of `--db`.
 pub(crate) fn restore(place: &Place, wanted: &Restore, out: &mut Output) -> Outcome {
+    place.refuse_held("the store has to be closed")?;
     let target = place.dir()?;
-    let progress = Progress::new("restore", Some(0));
+    let (progress, interrupt) = (Progress::new("restore", Some(0)), Interrupt::new()?);
     let options = RestoreOptions {
         wal_dir: place.wal_dir.clone(),
         replace: wanted.replace,
-        transfer: wanted.pace.transfer(&progress),
+        transfer: wanted.pace.transfer(&progress, &interrupt),
     };
     let restored = backups(&wanted.dir).restore(wanted.id, target, &options);
     progress.finish();
+    if restored.is_err() {
+        interrupt.check("the database is not whole; restore goes on with what is there already")?;
+    }
     let restored = restored.map_err(Failure::Backup)?;
     out.fact(
         format!(

@@ -29,7 +29,7 @@ pub(crate) fn ingest(
         text,
         json!({"tables": files.len(), "family": family.name()}),
     )?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// Writes the entries of `from` into the new table `table`. One that fails is removed.

@@ -2,13 +2,15 @@
 //!
 //! Exit codes: 0 done; 1 not found (a key, a family, a database); 2 the command was not understood;
 //! 3 the data is damaged, or a check failed; 4 the system refused (I/O, lock, disk space); 5 the
-//! data uses a feature that cannot be served; 6 anything else.
+//! data uses a feature that cannot be served; 6 anything else; 130 CTRL-C ended it.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use drumlin_base::{Error, ErrorKind};
+
+use crate::interrupt::INTERRUPTED;
 
 /// The reason why a command did not complete.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) enum Failure {
     NoDatabase(PathBuf),
     /// A check failed.
     Check(String),
+    /// CTRL-C ended it; what is done.
+    Interrupted(String),
     /// Reading or printing failed.
     Io(io::Error),
 }
@@ -39,6 +43,7 @@ impl Failure {
             Self::NotFound(_) | Self::NoDatabase(_) => 1,
             Self::Usage(_) => 2,
             Self::Check(_) => 3,
+            Self::Interrupted(_) => INTERRUPTED,
             Self::Io(_) => 4,
             Self::Engine(error) | Self::Backup(error) => match error.kind() {
                 ErrorKind::NotFound => 1,
@@ -103,6 +108,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Engine(error) | Self::Backup(error) => write!(f, "{error}")?,
             Self::Usage(text) | Self::NotFound(text) | Self::Check(text) => write!(f, "{text}")?,
+            Self::Interrupted(text) => write!(f, "ended by CTRL-C: {text}")?,
             Self::NoDatabase(dir) => write!(f, "there is no database in {}", dir.display())?,
             Self::Io(error) => write!(f, "{error}")?,
         }

@@ -32,7 +32,7 @@ fn create(place: &Place, name: &str) -> Outcome {
         return Err(Failure::Usage(text));
     }
     db.create_family(name, FamilyOptions::default())?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 fn drop_family(place: &Place, name: &str) -> Outcome {
@@ -40,11 +40,14 @@ fn drop_family(place: &Place, name: &str) -> Outcome {
     let missing = || Failure::NotFound(format!("there is no column family '{name}'"));
     let family = db.column_family(name).ok_or_else(missing)?;
     db.drop_family(&family)?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// Opens an existing database with all its families.
 fn open(place: &Place) -> Outcome<Db> {
+    if let Some(db) = &place.held {
+        return Ok(db.clone());
+    }
     let options = Options {
         create_if_missing: false,
         ..place.options()

@@ -74,7 +74,7 @@ pub(crate) fn put_input(place: &Place, key: &str, sync: bool) -> Outcome {
 fn write(place: &Place, key: Vec<u8>, value: &[u8], sync: bool) -> Outcome {
     let (db, family) = place.open_to_write(place.options())?;
     db.put_cf(&family, key, value, &write_options(sync))?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// Removes `key`; that it was not there is no failure.
@@ -82,7 +82,7 @@ pub(crate) fn delete(place: &Place, key: &str, sync: bool) -> Outcome {
     let key = place.bytes(key)?;
     let (db, family) = place.open_existing()?;
     db.delete_cf(&family, key, &write_options(sync))?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// Removes the keys from `from` up to `to`.
@@ -90,7 +90,7 @@ pub(crate) fn delete_range(place: &Place, from: &str, to: &str, sync: bool) -> O
     let (begin, end) = (place.bytes(from)?, place.bytes(to)?);
     let (db, family) = place.open_existing()?;
     db.delete_range_cf(&family, begin, end, &write_options(sync))?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 fn write_options(sync: bool) -> WriteOptions {

@@ -16,6 +16,7 @@ use crate::formats::EntryFormat;
 use crate::formats::read::{Entries, Step};
 use crate::formats::write::EntryWriter;
 use crate::input;
+use crate::interrupt::Interrupt;
 use crate::output::{Output, remark};
 use crate::units;
 
@@ -38,9 +39,10 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
     })?;
     let (db, family) = place.open_to_load(load.compression)?;
     let began = env.clock.monotonic();
+    let interrupt = Interrupt::new()?;
     let mut loader = Loader::new(&db, &family, load);
     let read = match first {
-        true => loader.read(&mut input),
+        true => loader.read(&mut input, &interrupt),
         false => Ok(()),
     };
     let settled = loader.settle();
@@ -49,7 +51,7 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
     if let Err(failure) = read.and(settled) {
         // The failure reports the rows in the store; closing may well meet the same error once
         // more.
-        let _ = db.close();
+        let _ = place.finish(db);
         return Err(rest.tell(failure, &entries));
     }
     entries.progress.finish();
@@ -83,7 +85,7 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
             family.name()
         ))?;
     }
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// The input, with what is no entry left out if that is asked for.
@@ -176,6 +178,7 @@ impl Rest {
             )),
             // It names its place.
             Failure::Usage(what) => Failure::Usage(format!("{what}; {far}")),
+            Failure::Interrupted(_) => Failure::Interrupted(far),
             other => other,
         }
     }
@@ -223,13 +226,14 @@ impl<'d> Loader<'d> {
     }
 
     /// Adds the entry that `input` is at, and all after it.
-    fn read(&mut self, input: &mut Source) -> Outcome {
+    fn read(&mut self, input: &mut Source, interrupt: &Interrupt) -> Outcome {
         loop {
             let entries = &input.entries;
             self.add(&entries.key, &entries.value)?;
             self.next = entries.next_number;
             if self.batch.len() >= self.batch_bytes {
                 self.write()?;
+                interrupt.check("")?;
             }
             if !input.next()? {
                 return Ok(());

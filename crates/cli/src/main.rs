@@ -13,6 +13,7 @@ mod blobs;
 mod convert;
 mod demo;
 mod doctor;
+mod documents;
 mod du;
 mod escape;
 mod external;
@@ -23,6 +24,7 @@ mod formats;
 mod generate;
 mod input;
 mod inspect;
+mod interrupt;
 mod kv;
 mod lab;
 mod levels;
@@ -35,7 +37,10 @@ mod progress;
 mod redis;
 mod scan;
 mod served;
+mod settings;
+mod shell;
 mod tables;
+mod top;
 mod units;
 mod ycsb;
 
@@ -83,13 +88,11 @@ fn run(out: &mut Output) -> Outcome {
         };
     }
     let arguments = Arguments::parse();
-    if arguments.place.json {
-        out.set_json();
-    }
+    out.set_json(arguments.place.json);
     carry_out(&arguments.place.with_environment(), arguments.command, out)
 }
 
-fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
+pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
     match command {
         Command::Load(wanted) => load::load(place, &wanted, out),
         Command::Get { keys } => kv::get(place, &keys, out),
@@ -116,6 +119,7 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
             property,
             prometheus,
         } => figures::stats(place, property.as_deref(), prometheus, out),
+        Command::Top(wanted) => top::top(place, &wanted, out),
         Command::Levels => levels::levels(place, out),
         Command::Du(wanted) => du::du(place, &wanted, out),
         Command::Approxsize { from, to } => {
@@ -139,6 +143,10 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Compact { from, to, .. } => {
             maintenance::compact(place, from.as_deref(), to.as_deref(), out)
         }
+        Command::Set { options, database } => settings::set(place, &options, database, out),
+        Command::DeleteFiles { from, to, all } => {
+            settings::delete_files(place, (from.as_deref(), to.as_deref()), all, out)
+        }
         Command::Checkpoint { target } => maintenance::checkpoint(place, &target, out),
         Command::Backup { task } => backup::backup(place, task, out),
         Command::Restore(wanted) => backup::restore(place, &wanted, out),
@@ -148,6 +156,9 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Gen { data } => generate::generate(&data, out),
         Command::Redis(wanted) => redis::redis(place, &wanted, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
+        Command::Shell(wanted) => shell::shell(place, &wanted, out),
+        Command::Completions { shell } => documents::completions(shell, out),
+        Command::Man { dir } => documents::man(dir.as_deref(), out),
         Command::Lab { task } => lab::lab(place, &task, out),
     }
 }

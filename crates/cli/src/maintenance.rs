@@ -2,17 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use drumlin::{ColumnFamily, Db, Error, Options};
+use drumlin::{CancelToken, ColumnFamily, Db, Error, Options, VerifyOptions};
 use serde_json::{Value, json};
 
 use crate::args::{Compressing, Place};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::units;
 
 /// Rebuilds the MANIFEST and prints the files that were saved and lost.
 pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
-    let report = Db::repair(place.dir()?, &place.options())?;
+    place.refuse_held("the store has to be closed")?;
+    let progress = Progress::waiting("repair");
+    let report = Db::repair(place.dir()?, &place.options());
+    progress.finish();
+    let report = report?;
     for (path, error) in &report.lost {
         out.remark_of_text(format!("moved to lost: {}: {error}", path.display()))?;
     }
@@ -42,7 +48,13 @@ pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
 /// Reads every table whole, and every value in a blob file.
 pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
     let (db, _) = place.open_to_read()?;
-    let report = db.verify()?;
+    let (progress, interrupt) = (Progress::new("verify", Some(0)), Interrupt::new()?);
+    let report = db.verify_with(&VerifyOptions {
+        cancel: Some(interrupt.token.clone()),
+        progress: Some(progress.listener()),
+    });
+    progress.finish();
+    let report = report?;
     for (path, error) in &report.damaged {
         out.remark_of_text(format!("{}: {error}", path.display()))?;
     }
@@ -56,6 +68,7 @@ pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
         json!({
             "tables": report.tables, "bytes": report.bytes, "entries": report.entries,
             "blob_files": report.blob_files, "blobs": report.blobs, "damaged": damaged(&report.damaged),
+            "cancelled": report.is_cancelled,
         }),
     )?;
     if report.blob_files > 0 {
@@ -63,6 +76,10 @@ pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
         out.remark_of_text(format!("{files} blob files, {blobs} values in them read"))?;
     }
     match report.damaged.len() {
+        0 if report.is_cancelled => {
+            out.flush()?;
+            interrupt.check("what was read is sound, the rest was not read")
+        }
         0 => out.remark_of_text("all of it is sound"),
         damaged => {
             out.flush()?;
@@ -88,9 +105,11 @@ pub(crate) fn compact(
     let (from, to) = (bound(from)?, bound(to)?);
     let (db, family) = place.open_existing()?;
     let before = table_bytes(&db, &family);
-    db.compact_range(&family, from.as_deref(), to.as_deref())?;
+    watched("compact", &db, |token| {
+        db.compact_range_until(&family, from.as_deref(), to.as_deref(), token)
+    })?;
     show_table_bytes(before, &db, &family, out)?;
-    Ok(db.close()?)
+    place.finish(db)
 }
 
 /// Writes everything anew in the family's format, which `compressing` changes first if it is given.
@@ -101,9 +120,25 @@ pub(crate) fn recode(place: &Place, compressing: Option<Compressing>, out: &mut 
     };
     let (db, family) = place.open_as(options, compressing)?;
     let before = table_bytes(&db, &family);
-    db.recode(&family)?;
+    watched("recode", &db, |token| db.recode_until(&family, token))?;
     show_table_bytes(before, &db, &family, out)?;
-    Ok(db.close()?)
+    place.finish(db)
+}
+
+/// Does `work` with a count of the bytes that compactions read, until CTRL-C cancels it.
+fn watched(
+    name: &'static str,
+    db: &Db,
+    work: impl FnOnce(&CancelToken) -> drumlin::Result<()>,
+) -> Outcome {
+    let interrupt = Interrupt::new()?;
+    let progress = Progress::of_compactions(name, db)?;
+    let outcome = work(&interrupt.token);
+    progress.finish();
+    if outcome.is_err() {
+        interrupt.check("tables that were compacted stay so; the command goes on from there")?;
+    }
+    Ok(outcome?)
 }
 
 fn table_bytes(db: &Db, family: &ColumnFamily) -> u64 {
@@ -126,8 +161,11 @@ fn show_table_bytes(before: u64, db: &Db, family: &ColumnFamily, out: &mut Outpu
 /// Makes a copy at `target`.
 pub(crate) fn checkpoint(place: &Place, target: &Path, out: &mut Output) -> Outcome {
     let (db, _) = place.open_existing()?;
-    db.checkpoint(target)?;
+    let progress = Progress::waiting("checkpoint");
+    let made = db.checkpoint(target);
+    progress.finish();
+    made?;
     let text = format!("the checkpoint is in {}", target.display());
     out.fact(text, json!({"checkpoint": target}))?;
-    Ok(db.close()?)
+    place.finish(db)
 }

@@ -29,9 +29,9 @@ impl Output {
         }
     }
 
-    /// From now on facts are JSON objects, one a line.
-    pub(crate) fn set_json(&mut self) {
-        self.json = true;
+    /// From now on facts are JSON objects, one a line, or text.
+    pub(crate) fn set_json(&mut self, json: bool) {
+        self.json = json;
     }
 
     /// Whether they are.

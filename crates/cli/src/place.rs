@@ -55,8 +55,36 @@ impl Place {
         }
     }
 
+    /// The store of the shell, where there is one.
+    fn held(&self) -> Outcome<Option<(Db, ColumnFamily)>> {
+        let Some(db) = &self.held else {
+            return Ok(None);
+        };
+        let family = self.family_of(db)?;
+        Ok(Some((db.clone(), family)))
+    }
+
+    /// Refuses what cannot be done while the shell has the store open.
+    pub(crate) fn refuse_held(&self, why: &str) -> Outcome {
+        match self.held {
+            Some(_) => Err(Failure::Usage(format!("not in the shell: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes a store that this command opened; that of the shell stays open.
+    pub(crate) fn finish(&self, db: Db) -> Outcome {
+        match self.held {
+            Some(_) => Ok(()),
+            None => Ok(db.close()?),
+        }
+    }
+
     /// Opens for reading. Takes no lock and changes nothing.
     pub(crate) fn open_to_read(&self) -> Outcome<(Db, ColumnFamily)> {
+        if let Some(held) = self.held()? {
+            return Ok(held);
+        }
         let opened = Db::open_read_only(self.dir()?, self.options());
         let db = opened.map_err(|error| self.explain(error))?;
         let family = self.family_of(&db)?;
@@ -65,6 +93,9 @@ impl Place {
 
     /// Opens an existing database for maintenance.
     pub(crate) fn open_existing(&self) -> Outcome<(Db, ColumnFamily)> {
+        if let Some(held) = self.held()? {
+            return Ok(held);
+        }
         let options = Options {
             create_if_missing: false,
             ..self.options()
@@ -78,7 +109,10 @@ impl Place {
     /// Opens for writing with `options`; a database or family that is not there is created.
     pub(crate) fn open_to_write(&self, options: Options) -> Outcome<(Db, ColumnFamily)> {
         let family_options = options.family.clone();
-        let db = Db::open_all_families(self.dir()?, options)?;
+        let db = match &self.held {
+            Some(db) => db.clone(),
+            None => Db::open_all_families(self.dir()?, options)?,
+        };
         let family = match db.column_family(&self.family) {
             Some(family) => family,
             None => db.create_family(&self.family, family_options)?,
@@ -93,6 +127,12 @@ impl Place {
         options: Options,
         compressing: Option<Compressing>,
     ) -> Outcome<(Db, ColumnFamily)> {
+        if compressing.is_some() {
+            self.refuse_held("a family's format changes when the store is opened")?;
+        }
+        if let Some(held) = self.held()? {
+            return Ok(held);
+        }
         let opened = Db::open_all_families_as(self.dir()?, options, |name, family| {
             if let Some(compressing) = compressing.filter(|_| name == self.family) {
                 family.table_format = Some(compressing.format());
@@ -110,11 +150,18 @@ impl Place {
         compressing: Option<Compressing>,
     ) -> Outcome<(Db, ColumnFamily)> {
         let format = compressing.map(Compressing::format);
-        let db = Db::open_all_families_as(self.dir()?, self.options(), |name, family| {
+        if format.is_some() {
+            self.refuse_held("a family's format changes when the store is opened")?;
+        }
+        let adapt = |name: &str, family: &mut FamilyOptions| {
             if format.is_some() && name == self.family {
                 family.table_format = format;
             }
-        })?;
+        };
+        let db = match &self.held {
+            Some(db) => db.clone(),
+            None => Db::open_all_families_as(self.dir()?, self.options(), adapt)?,
+        };
         let family = match db.column_family(&self.family) {
             Some(family) => family,
             None => db.create_family(

@@ -497,3 +497,105 @@ fn the_environment_names_the_database_where_the_command_line_does_not() {
     assert_eq!(code(&run(None)), 2);
     assert_eq!(code(&run(Some(&shell.path("nothing")))), 1);
 }
+
+#[test]
+fn options_are_set_by_name_and_tables_of_a_range_taken_out() {
+    let shell = Shell::new();
+    let lines: String = (0..3000).fold(String::new(), |lines, at| {
+        format!("{lines}key{at:05}\tvalue {at}\n")
+    });
+    success(shell.run_on(&shell.path("db"), &["load", "-"], lines.as_bytes()));
+    let set = [
+        "set",
+        "write_buffer_size=64K",
+        "disable_auto_compactions=true",
+    ];
+    assert_eq!(
+        shell.print(&set),
+        "write_buffer_size=64K\ndisable_auto_compactions=true\n"
+    );
+    shell.print(&["set", "--database", "max_open_files=100"]);
+    for (words, wanted) in [
+        (
+            &["set", "nonesuch=1"][..],
+            "Could not find option: : nonesuch",
+        ),
+        (
+            &["set", "num_levels=3"],
+            "Option not changeable: num_levels",
+        ),
+        (
+            &["set", "write_buffer_size=x"],
+            "Error parsing write_buffer_size:",
+        ),
+        (&["set", "write_buffer_size"], "is no NAME=VALUE"),
+        (&["delete-files"], "name a range with --from and --to"),
+    ] {
+        let refused = shell.run(words);
+        assert_eq!(code(&refused), 2, "{words:?}");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains(wanted), "{said}");
+    }
+    shell.print(&["compact"]);
+    let gone = shell.print(&["delete-files", "--from", "key00001", "--json"]);
+    assert_eq!(
+        gone, "{\"bytes\":0,\"tables\":0}\n",
+        "the only table reaches beyond the range"
+    );
+    let gone = shell.print(&["delete-files", "--all"]);
+    assert!(gone.starts_with("1 tables with "), "{gone}");
+    assert_eq!(shell.print(&["scan", "--count"]), "0\n");
+}
+
+#[test]
+fn a_verify_and_a_compaction_say_what_they_did() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "value"]);
+    shell.print(&["compact"]);
+    assert!(shell.print(&["verify"]).contains("all of it is sound"));
+    let told = shell.print(&["verify", "--json"]);
+    assert!(told.contains("\"cancelled\":false"), "{told}");
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definitions() {
+    let shell = Shell::new();
+    for (name, sign) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef drumlin"),
+        ("fish", "complete -c drumlin"),
+    ] {
+        let text = shell.print(&["completions", name]);
+        assert!(
+            text.contains(sign) && text.contains("delete-range"),
+            "{name}"
+        );
+    }
+    assert!(shell.print(&["man"]).contains(".TH drumlin 1"));
+    let pages = shell.path("pages");
+    let told = shell.print(&["man", pages.to_str().expect("text")]);
+    for name in ["drumlin.1", "drumlin-load.1", "drumlin-backup-create.1"] {
+        assert!(told.contains(name), "{told}");
+    }
+    let page = drumlin_fs::Env::system()
+        .files
+        .read_file(&pages.join("drumlin-load.1"), 1 << 20);
+    let page = String::from_utf8(page.expect("it was written")).expect("text");
+    assert!(page.contains("skip\\-bad"), "{page}");
+}
+
+#[test]
+fn top_tells_of_a_directory_and_refuses_what_serves_nothing() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "value"]);
+    shell.print(&["compact"]);
+    let page = shell.print(&["top", "--interval", "0.1"]);
+    assert!(
+        page.contains("read from its files, write number "),
+        "{page}"
+    );
+    assert!(page.contains("L6"), "{page}");
+    let refused = shell.run(&["top", "127.0.0.1:1"]);
+    assert_eq!(code(&refused), 4, "{:?}", refused);
+    assert_eq!(code(&shell.run(&["top", "https://there"])), 2);
+}

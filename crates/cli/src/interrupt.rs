@@ -1,0 +1,77 @@
+//! CTRL-C: long work is cancelled, and says what is done; a second one ends the process at once.
+
+use std::sync::{Arc, OnceLock};
+
+use drumlin::CancelToken;
+use drumlin_base::sync::Mutex;
+use drumlin_fs::Env;
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::remark;
+
+/// The exit code of a command that a signal ended, as of shells.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The work that the next CTRL-C cancels.
+type Work = Arc<Mutex<Option<CancelToken>>>;
+
+static WORK: OnceLock<Work> = OnceLock::new();
+
+/// Work that CTRL-C cancels, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    work: Work,
+    pub(crate) token: CancelToken,
+}
+
+impl Interrupt {
+    /// From now on CTRL-C cancels the token.
+    pub(crate) fn new() -> Outcome<Self> {
+        let work = match WORK.get() {
+            Some(work) => Arc::clone(work),
+            None => listen()?,
+        };
+        let token = CancelToken::new();
+        *work.lock() = Some(token.clone());
+        Ok(Self { work, token })
+    }
+
+    /// The failure of a command that was cancelled, after it said what it did.
+    pub(crate) fn check(&self, what_is_done: &str) -> Outcome {
+        match self.token.is_cancelled() {
+            true => Err(Failure::Interrupted(what_is_done.to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        *self.work.lock() = None;
+    }
+}
+
+/// Starts the thread that waits for the signal. It lives as long as the process.
+fn listen() -> Outcome<Work> {
+    let work = Work::default();
+    let mut signals = Signals::new([SIGINT]).map_err(Failure::Io)?;
+    let heard = Arc::clone(&work);
+    let body = move || {
+        for _ in signals.forever() {
+            let token = heard.lock().clone();
+            match token {
+                Some(token) if !token.is_cancelled() => {
+                    remark("drumlin: ending; CTRL-C once more ends at once");
+                    token.cancel();
+                }
+                _ => std::process::exit(i32::from(INTERRUPTED)),
+            }
+        }
+    };
+    let thread = Env::system().spawner.spawn("signals", Box::new(body))?;
+    // Nobody waits for it.
+    drop(thread);
+    Ok(Arc::clone(WORK.get_or_init(|| work)))
+}
