@@ -6,6 +6,7 @@
 //! ```text
 //! memtable, iterator   the engine's interface
 //! filter               rules absent keys out without a search
+//! dead_spans           keys that walks found dead, for later walks to go past
 //! range_tombstones     kept apart from the point entries, with an index of their own
 //! step_function        the newest range tombstone over each key
 //! tree                 the order: descents, splits, positions
@@ -51,6 +52,7 @@
 //! hold a latch for some dozen nanoseconds and never while they allocate an entry.
 
 mod arena;
+mod dead_spans;
 mod descent;
 mod entry;
 mod filter;
@@ -63,6 +65,7 @@ mod step_function;
 mod sync;
 mod tree;
 
+pub use dead_spans::{DeadSpans, Note, Sight};
 pub use iterator::MemtableIter;
 pub use memtable::{MemValue, Memtable};
 pub use step_function::CoveredSpan;

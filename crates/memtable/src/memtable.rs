@@ -13,6 +13,7 @@ use drumlin_base::{
 };
 
 use crate::arena::Arena;
+use crate::dead_spans::DeadSpans;
 use crate::descent::LANES;
 use crate::entry::Entry;
 use crate::filter::{Filter, KeyHash, Mark};
@@ -35,6 +36,7 @@ pub struct Memtable {
     /// The entries that `tree` leads to; readers pin it.
     memory: StripedPin<Memory>,
     range_tombstones: RangeTombstones,
+    dead_spans: DeadSpans,
     order: KeyOrder,
     /// Over user keys, and prefixes if there is an extractor. None where equal keys may be
     /// different bytes.
@@ -100,6 +102,7 @@ impl Memtable {
                 charge,
             }),
             range_tombstones: RangeTombstones::new(),
+            dead_spans: DeadSpans::new(),
             order,
             counts: Counts {
                 entries: AtomicUsize::new(0),
@@ -312,6 +315,13 @@ impl Memtable {
     pub fn deletions(&self) -> usize {
         // Relaxed: see `add`.
         self.counts.deletions.load(Ordering::Relaxed)
+    }
+
+    /// What walks noted of dead keys, while this takes writes. Whoever adds an entry that is no deletion has to
+    /// [`DeadSpans::cut`] before it can be seen.
+    #[inline]
+    pub fn dead_spans(&self) -> &DeadSpans {
+        &self.dead_spans
     }
 
     /// Counts `entries` that a walk stepped over in vain.

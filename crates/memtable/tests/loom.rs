@@ -8,9 +8,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drumlin_base::key::{seek_key, split_internal};
+use drumlin_base::key::{seek_key, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget, MemoryUse, SEQNO_MAX, ValueKind};
-use drumlin_memtable::{Memtable, set_stepping};
+use drumlin_memtable::{Memtable, Sight, set_stepping};
 
 /// A memtable that holds `keys`, each with itself as its value.
 fn memtable_of(keys: &[u8]) -> Arc<Memtable> {
@@ -310,6 +310,52 @@ fn range_tombstones_that_make_a_group_are_seen() {
 #[test]
 fn range_tombstones_whose_groups_are_merged_are_seen() {
     model_of_tombstones(7);
+}
+
+/// The first key from `from` on that is no deletion, or is too new for a reader at `seqno`.
+fn first_that_shows(memtable: &Arc<Memtable>, from: &[u8], seqno: u64) -> Option<Vec<u8>> {
+    let mut iter = memtable.iter();
+    iter.seek(&seek_key(from, SEQNO_MAX));
+    while iter.valid() {
+        let (key, tag) = split_internal(iter.key()).expect("an internal key");
+        if tag_kind(tag) == ValueKind::Value as u8 || tag_seqno(tag) > seqno {
+            return Some(key.to_vec());
+        }
+        iter.next();
+    }
+    None
+}
+
+/// Of a walk that notes dead keys and a writer among them, the walk meets the entry or the writer cuts the note.
+#[test]
+fn what_is_written_into_a_span_while_it_is_noted_is_in_none() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        set_stepping(false);
+        let order = KeyOrder::Bytewise;
+        let memtable = Arc::new(Memtable::new(order.clone()));
+        for key in [1, 3] {
+            memtable.add(u64::from(key), ValueKind::Deletion, &[key], &[]);
+        }
+        let writer = {
+            let memtable = Arc::clone(&memtable);
+            loom::thread::spawn(move || {
+                memtable.add(9, ValueKind::Value, &[2], b"value");
+                let added = std::iter::once(&[2][..]);
+                memtable.dead_spans().cut(memtable.order(), added);
+            })
+        };
+        let spans = memtable.dead_spans();
+        let sight = |seqno| Sight { state: 1, seqno };
+        let note = spans.open(&order, (&[1], None), sight(5));
+        let note = note.expect("nobody else notes");
+        let found = first_that_shows(&memtable, &note.from, 5);
+        spans.settle(&order, &note, found.as_deref());
+        writer.join().expect("writers do not panic");
+        let end = spans.end_over(&order, &[1], sight(9));
+        assert_eq!(end, Some(Some(vec![2])));
+    });
 }
 
 /// Values outlive the memtable; its memory goes once, with the last of them.

@@ -68,6 +68,8 @@ pub const BUGS: &[Bug] = &[
     bug("cut-transaction-kept", "rdb/aof/commands", "drumlin_rdb:aof::commands::"),
     bug("damaged-blob-not-read-again", "table/blob", "blobs:a_read_that_came_back_wrong"),
     bug("damaged-page-taken", "table/searchable", "table:searchable::"),
+    bug("dead-spans-uncut", "memtable/dead_spans", "dead_spans:walks_past"),
+    bug("dead-spans-uncut-behind", "memtable/dead_spans", "drumlin_memtable:dead_spans::"),
     bug("dead-walks-unaccounted", "engine/family/column_family", "queue"),
     bug("deferred-count-of-one-digit", "resp/reply", "drumlin_resp:reply::"),
     bug("deletions-counted-as-keys", "engine/watch/properties", "smoke"),

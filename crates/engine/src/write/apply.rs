@@ -3,9 +3,10 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_base::{Error, ErrorKind, Result, ValueKind};
+use drumlin_memtable::Memtable;
 
-use crate::write::batch::WriteBatch;
+use crate::write::batch::{BatchRecord, WriteBatch};
 use crate::write::env::WriteEnv;
 
 impl WriteEnv {
@@ -37,6 +38,7 @@ impl WriteEnv {
                     .filter(|family| family.check_alive().is_ok());
                 // A family dropped since the check takes its writes with it.
                 let super_version = family.map(|family| (family, family.super_version.load()));
+                let begin = seqno;
                 while let Some(record) =
                     records.next_if(|r| r.as_ref().is_ok_and(|r| r.family == id))
                 {
@@ -47,6 +49,10 @@ impl WriteEnv {
                             .add(seqno, record.kind, record.key, record.value);
                     }
                     seqno += 1;
+                }
+                if let Some((_, super_version)) = &super_version {
+                    let added = batch.iter().skip((begin - batch.seqno()) as usize);
+                    cut_dead_spans(&super_version.memtable, id, added);
                 }
                 if let Some((family, super_version)) = super_version
                     && family.account(&super_version.memtable)
@@ -63,6 +69,27 @@ impl WriteEnv {
         }
         Ok(())
     }
+}
+
+/// Tells the notes of walks what was added to `memtable` by the records of family `id` that `added` begins with.
+fn cut_dead_spans<'a>(
+    memtable: &Memtable,
+    id: u32,
+    added: impl Iterator<Item = Result<BatchRecord<'a>>>,
+) {
+    let records = added.map_while(Result::ok);
+    let own = records.take_while(|record| record.family == id);
+    let shows = own.filter(|record| {
+        let deletes = [
+            ValueKind::Deletion,
+            ValueKind::SingleDeletion,
+            ValueKind::RangeDeletion,
+        ];
+        !deletes.contains(&record.kind)
+    });
+    memtable
+        .dead_spans()
+        .cut(memtable.order(), shows.map(|record| record.key));
 }
 
 /// The message of a panic.

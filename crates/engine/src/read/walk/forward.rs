@@ -6,7 +6,7 @@ use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::parts::{
-    Covering, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same,
+    Covering, DEAD_STRETCH, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same,
     is_same_by_prefix, misplaced, set_key, set_target, short_key,
 };
 use super::state::Walk;
@@ -22,9 +22,13 @@ impl Walk {
         self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
+                self.forget_the_dead();
                 return self.fail(short_key());
             };
             if !self.within_upper(user_key) {
+                if self.is_among_the_dead() {
+                    self.settle_dead_at_bound();
+                }
                 return self.end();
             }
             let seqno = tag_seqno(tag);
@@ -35,6 +39,9 @@ impl Walk {
                 continue;
             }
             if seqno > self.seqno {
+                if self.is_among_the_dead() {
+                    self.settle_dead_here();
+                }
                 self.pass_newer(&mut passed);
                 // The cursor has left the key to skip; `self.key` is another now.
                 skip = false;
@@ -44,20 +51,34 @@ impl Walk {
             if tag_kind(tag) == ValueKind::Value as u8
                 && !self.tombstones_seen.load(Ordering::Relaxed)
             {
+                if self.is_among_the_dead() {
+                    self.settle_dead_here();
+                }
                 self.place = Place::Direct;
                 return;
             }
             match self.decide_forward(seqno, tag_kind(tag)) {
                 Decision::Shown(place) => {
+                    if self.is_among_the_dead() {
+                        self.settle_dead_at_key();
+                    }
                     self.place = place;
                     return;
                 }
-                Decision::Failed(error) => return self.fail(error),
+                Decision::Failed(error) => {
+                    self.forget_the_dead();
+                    return self.fail(error);
+                }
                 Decision::Hidden => {
-                    skip = true;
+                    let is_due =
+                        self.is_among_the_dead() && self.dead_in_a_row.is_multiple_of(DEAD_STRETCH);
+                    skip = !(is_due && self.leave_dead_span());
                     skipped_prefix = user_key_prefix(&self.key);
                 }
             }
+        }
+        if self.is_among_the_dead() {
+            self.settle_dead_at_bound();
         }
         self.end();
     }

@@ -10,9 +10,10 @@
 //! `HIDDEN_STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
 //! by a seek past its end in all sources older than the tombstone.
 //!
-//! `state` is the walk, `forward` and `backward` find the next key that shows, `moves` is the interface.
+//! `dead_span` goes past what earlier walks found dead. `state` is the walk, `forward` and `backward` find the next key that shows, `moves` is the interface.
 
 mod backward;
+mod dead_span;
 mod forward;
 mod moves;
 mod parts;

@@ -2,6 +2,7 @@
 
 use drumlin_base::key::{append_internal, is_same_bytes, split_internal};
 use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo, ValueKind};
+use drumlin_memtable::Note;
 
 use crate::iter::merging::MergingIterator;
 use crate::read::source::Source;
@@ -60,6 +61,15 @@ pub(in crate::read) enum Decision {
 #[derive(Clone, Copy)]
 pub(in crate::read) struct Covering {
     pub(in crate::read) rank: usize,
+}
+
+/// What a walk knows of the dead keys that it is among.
+#[derive(Debug, Default)]
+pub(in crate::read) struct DeadWalk {
+    /// Open while the walk goes on.
+    pub(in crate::read) note: Option<Note>,
+    /// The end of the span that it went past last.
+    pub(in crate::read) after: Option<Vec<u8>>,
 }
 
 /// A value that outlives the cursor's next move.

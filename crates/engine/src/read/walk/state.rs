@@ -17,7 +17,8 @@ use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
 
 use super::parts::{
-    Covering, DEAD_STRETCH, HIDDEN_STEPS_MAX, KEPT_BYTES_MAX, Place, SavedValue, checked_parts,
+    Covering, DEAD_STRETCH, DeadWalk, HIDDEN_STEPS_MAX, KEPT_BYTES_MAX, Place, SavedValue,
+    checked_parts,
 };
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
@@ -125,6 +126,7 @@ pub struct Walk {
     pub(in crate::read) covered_in_a_row: u32,
     /// Keys found dead since the last that showed, or since the walk was positioned.
     pub(in crate::read) dead_in_a_row: u32,
+    pub(in crate::read) dead: DeadWalk,
     pub(in crate::read) counters: IteratorCounters,
     pub(in crate::read) meter: WalkMeter,
 }
@@ -167,6 +169,7 @@ impl Walk {
             refused: None,
             covered_in_a_row: 0,
             dead_in_a_row: 0,
+            dead: DeadWalk::default(),
             counters: IteratorCounters::default(),
             meter: WalkMeter::new(),
         }
@@ -376,10 +379,14 @@ impl Walk {
     /// and left out, and the first range tombstone of a memtable.
     pub(in crate::read) fn follows_super_version(&self) -> bool {
         let mut memtables = self.super_version.memtables();
+        memtables.all(|memtable| memtable.range_tombstone_count() == 0) && self.meets_all_writes()
+    }
+
+    /// Whether the cursor meets every entry of its memtables, later ones too: none of them was left out.
+    pub(in crate::read) fn meets_all_writes(&self) -> bool {
         let sources = self.cursor.children().iter();
-        let followed = sources.filter(|source| source.is_memtable()).count();
-        memtables.all(|memtable| memtable.range_tombstone_count() == 0)
-            && followed == 1 + self.super_version.immutables.len()
+        let met = sources.filter(|source| source.is_memtable()).count();
+        met == 1 + self.super_version.immutables.len()
     }
 }
 
