@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Busy,
     /// A deadline passed.
     TimedOut,
+    /// The time of a transaction is over; nothing of it was written.
+    Expired,
     /// Transactions wait for each other; this one must give way. It may be run again.
     Deadlock,
     /// The operation was given up, for example because it was cancelled.

@@ -35,6 +35,7 @@ pub(crate) fn text_of(error: &Error) -> String {
         ErrorKind::InvalidArgument | ErrorKind::TooLarge => "Invalid argument: ",
         ErrorKind::NoSpace => "IO error: No space left on device: ",
         ErrorKind::Busy => "Resource busy: ",
+        ErrorKind::Expired => "Operation expired: ",
         ErrorKind::Deadlock => "Resource busy: Deadlock: ",
         ErrorKind::TimedOut => "Operation timed out: Timeout waiting to lock key: ",
         ErrorKind::Aborted => "Operation aborted: ",

@@ -102,7 +102,6 @@ pub(crate) struct Running {
     name: Vec<u8>,
     /// Whether it may be committed only after it was prepared.
     asks_for_prepare: bool,
-    expires: bool,
 }
 
 impl Running {
@@ -125,7 +124,6 @@ impl Running {
             lent: Vec::new(),
             name: Vec::new(),
             asks_for_prepare: false,
-            expires: false,
         };
         running.begin();
         Ok(running)
@@ -148,10 +146,6 @@ impl Running {
     }
 
     fn running(&mut self) -> Result<&mut Transaction<'static>> {
-        if self.expires {
-            let message = "expiration of transactions: set a lock timeout, and roll back";
-            return Err(Error::not_supported(message));
-        }
         let why = match self.prepared {
             Some(_) => "a transaction that is prepared is committed or rolled back, nothing else",
             None => "Transaction has already been committed.",
@@ -320,12 +314,15 @@ unsafe extern "C" fn rocksdb_transaction_begin(
             .lock_timeout
             .filter(|millis| *millis >= 0)
             .map(timeout),
+        expiration: options
+            .expiration
+            .filter(|millis| *millis >= 0)
+            .map(timeout),
         isolation: Some(Isolation::Locks),
     };
     let mut made = guard_infallible(NAME, || Running::new(db, write_options, wanted));
     if let Ok(running) = &mut made {
         running.asks_for_prepare = !options.skip_prepare();
-        running.expires = options.expiration() > 0;
     }
     // SAFETY: as above.
     unsafe { begin(made, old, NAME) }
@@ -348,6 +345,7 @@ unsafe extern "C" fn rocksdb_optimistictransaction_begin(
     let wanted = TransactionOptions {
         snapshot: options.set_snapshot(),
         lock_timeout: None,
+        expiration: None,
         isolation: Some(Isolation::Snapshot),
     };
     let made = guard_infallible(NAME, || Running::new(db, write_options, wanted));

@@ -85,6 +85,8 @@ pub const BUGS: &[Bug] = &[
     bug("equal-bound-counted-below", "engine/read/resident", "drumlin:read::resident::layout::"),
     bug("errors-untold", "engine/store/watch", "sim:100"),
     bug("evicted-blob-file-stays-open", "engine/caches/blob_cache", "drumlin:blob_cache::"),
+    bug("expired-locks-go-to-nobody", "engine/txn/lock_table", "expiry:the_locks"),
+    bug("expired-transactions-commit", "engine/txn/expiry", "expiry"),
     bug("explained-get-skips-l0", "engine/watch/explain", "smoke:properties_and"),
     bug("failed-group-forgotten", "engine/write/published", "sim:30"),
     bug("failed-job-leaves-health", "engine/background/run", "sim"),

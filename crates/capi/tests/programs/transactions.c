@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "rocksdb/c.h"
 
@@ -266,6 +267,19 @@ int main(int argc, char** argv) {
     locking = rocksdb_transactiondb_open(options, db_options, argv[1], &err);
     print_error("open", &err);
     end_prepared();
+  }
+  if (is_locking) {
+    /* One that is over loses its locks, and does not commit. */
+    rocksdb_transaction_options_set_expiration(locking_options, 1);
+    rocksdb_transaction_t* late = rocksdb_transaction_begin(locking, writes, locking_options, NULL);
+    rocksdb_transaction_put(late, "k01", 3, "late", 4, &err);
+    print_error("put", &err);
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 200; clock() < end;) {}
+    rocksdb_transactiondb_put(locking, writes, "k01", 3, "taken", 5, &err);
+    print_error("take", &err);
+    rocksdb_transaction_commit(late, &err);
+    print_error("late", &err);
+    rocksdb_transaction_destroy(late);
   }
   rocksdb_iterator_t* it =
       is_locking ? rocksdb_transactiondb_create_iterator(locking, reads) : rocksdb_create_iterator(base, reads);

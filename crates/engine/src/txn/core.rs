@@ -94,6 +94,11 @@ impl Core {
         }
     }
 
+    /// The time that deadlines are told in.
+    pub(crate) fn now(&self) -> Duration {
+        self.db.engine.store.id.env.clock.monotonic()
+    }
+
     /// A number that no transaction had before.
     pub(crate) fn next_owner(&self) -> Owner {
         // Relaxed: nothing is handed over with it.

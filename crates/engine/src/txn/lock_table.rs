@@ -17,6 +17,7 @@ use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::Clock;
 
+use crate::txn::expiry::Deadlines;
 use crate::txn::lock::{Claim, Claimed, LockKey, Owner};
 use crate::txn::range_locks::{RangeId, RangeLocks, Settled};
 use crate::txn::stripes::{Locks, Stripe};
@@ -82,6 +83,8 @@ pub(crate) struct LockTable {
     /// Ranges waited for. As `range_count`.
     wanted_ranges: AtomicUsize,
     waits: WaitsFor,
+    /// Of owners whose locks others may take some time.
+    pub(crate) deadlines: Deadlines,
     clock: Arc<dyn Clock>,
 }
 
@@ -96,6 +99,7 @@ impl LockTable {
             range_count: AtomicUsize::new(0),
             wanted_ranges: AtomicUsize::new(0),
             waits: WaitsFor::default(),
+            deadlines: Deadlines::default(),
             clock,
         }
     }
@@ -213,9 +217,9 @@ impl LockTable {
     }
 
     /// Returns once the owner is granted the lock of `key`, in the stripe of `locks`.
-    fn wait_in_stripe(
-        &self,
-        mut locks: MutexGuard<'_, Locks>,
+    fn wait_in_stripe<'a>(
+        &'a self,
+        mut locks: MutexGuard<'a, Locks>,
         key: &LockKey,
         mut wait: Wait,
     ) -> Result<()> {
@@ -224,6 +228,13 @@ impl LockTable {
             let lock = locks.find(key);
             if lock.is_some_and(|lock| lock.is_held(wait.claim)) {
                 return Ok(());
+            }
+            let (expired, next) = self.expired_before(wait.claim.owner);
+            if !expired.is_empty() {
+                drop(locks);
+                self.take_locks_of(&expired);
+                locks = stripe.locks.lock();
+                continue;
             }
             if let Err(error) = self.why_to_give_up(&mut wait, || Wanted::Key(key.clone())) {
                 self.waits.remove(&[wait.claim.owner]);
@@ -235,7 +246,7 @@ impl LockTable {
                 self.settle_ranges_with(key);
                 return Err(error);
             }
-            locks = stripe.granted.wait_for(locks, wait.left());
+            locks = stripe.granted.wait_for(locks, wait.left().min(next));
         }
     }
 
@@ -248,6 +259,13 @@ impl LockTable {
             if !ranges.is_queued(owner) {
                 return Ok(());
             }
+            let (expired, next) = self.expired_before(owner);
+            if !expired.is_empty() {
+                drop(ranges);
+                self.take_locks_of(&expired);
+                ranges = self.ranges.lock();
+                continue;
+            }
             if let Err(error) = self.why_to_give_up(wait, || wanted.clone()) {
                 self.waits.remove(&[owner]);
                 ranges.withdraw(owner);
@@ -256,8 +274,38 @@ impl LockTable {
                 self.settle();
                 return Err(error);
             }
-            ranges = self.left_queue.wait_for(ranges, wait.left());
+            ranges = self.left_queue.wait_for(ranges, wait.left().min(next));
         }
+    }
+
+    /// Those whom `owner` waits for and whose locks it has to take, and the longest time to sleep until it looks again.
+    fn expired_before(&self, owner: Owner) -> (Vec<Owner>, Duration) {
+        if self.deadlines.is_empty() {
+            return (Vec::new(), WAIT_MAX);
+        }
+        let blockers = self.waits.blockers_of(owner);
+        let (expired, next) = self.deadlines.expired(&blockers, self.clock.monotonic());
+        (expired, next.unwrap_or(WAIT_MAX))
+    }
+
+    /// Ends all that `owners` hold, and hands it to those who are next. Looks at every lock there is.
+    fn take_locks_of(&self, owners: &[Owner]) {
+        let mut stripes = self.lock_stripes();
+        let mut ranges = self.ranges.lock();
+        for (stripe, locks) in self.stripes.iter().zip(&mut stripes) {
+            for key in locks.held_by(owners) {
+                if let Some(lock) = locks.find_mut(&key) {
+                    for owner in owners {
+                        lock.release(*owner);
+                    }
+                }
+                if !drumlin_base::bug!("expired-locks-go-to-nobody") {
+                    self.hand_over(stripe, locks, &key);
+                }
+            }
+        }
+        ranges.release_all(owners);
+        self.settle_locked(&mut stripes, &mut ranges);
     }
 
     /// Lets go of the lock `key`, and hands it to those who are next.
@@ -266,7 +314,10 @@ impl LockTable {
         let mut locks = stripe.locks.lock();
         let lock = locks.find_mut(key);
         let released = lock.is_some_and(|lock| lock.release(owner));
-        debug_assert!(released, "an owner lets go of what it holds");
+        debug_assert!(
+            released || !self.deadlines.is_empty(),
+            "an owner lets go of what it holds"
+        );
         self.hand_over(stripe, &mut locks, key);
         drop(locks);
         self.settle_ranges_with(key);
@@ -276,7 +327,10 @@ impl LockTable {
     pub(crate) fn unlock_range(&self, id: RangeId) {
         let mut ranges = self.ranges.lock();
         let released = ranges.release(id);
-        debug_assert!(released, "an owner lets go of what it holds");
+        debug_assert!(
+            released || !self.deadlines.is_empty(),
+            "an owner lets go of what it holds"
+        );
         self.count(&ranges);
         if ranges.is_wanted() && !drumlin_base::bug!("range-kept-by-nobody") {
             drop(ranges);

@@ -6,6 +6,7 @@
 
 pub(crate) mod core;
 pub(crate) mod database;
+pub(crate) mod expiry;
 pub(crate) mod family_writes;
 pub(crate) mod indexed_batch;
 pub(crate) mod lock;

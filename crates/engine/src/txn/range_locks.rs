@@ -174,6 +174,11 @@ impl RangeLocks {
             .map(|held| held.id)
     }
 
+    /// Ends all that `owners` hold.
+    pub(crate) fn release_all(&mut self, owners: &[Owner]) {
+        self.held.retain(|held| !owners.contains(&held.claim.owner));
+    }
+
     /// Ends a hold; whether there was one.
     pub(crate) fn release(&mut self, id: RangeId) -> bool {
         let before = self.held.len();

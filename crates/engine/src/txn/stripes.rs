@@ -59,6 +59,13 @@ impl Locks {
         self.by_key.entry(key.clone()).or_default()
     }
 
+    /// The keys that one of `owners` holds.
+    pub(crate) fn held_by(&self, owners: &[Owner]) -> Vec<LockKey> {
+        let is_held = |lock: &Lock| owners.iter().any(|owner| lock.held_by(*owner).is_some());
+        let held = self.by_key.iter().filter(|(_, lock)| is_held(lock));
+        held.map(|(key, _)| key.clone()).collect()
+    }
+
     /// Forgets the lock of `key`.
     pub(crate) fn forget(&mut self, key: &LockKey) {
         self.by_key.remove(key);

@@ -15,6 +15,7 @@ use crate::family::snapshot::Snapshot;
 use crate::options::settings::{ReadOptions, WriteOptions};
 use crate::read::KeyInterval;
 use crate::txn::core::{Core, Held, Isolation, Standing, Written};
+use crate::txn::expiry::Deadline;
 use crate::txn::indexed_batch::{check_order, check_range, get_over};
 use crate::txn::lock::{Claim, LockKey, Mode, Owner};
 use crate::txn::lock_table::Patience;
@@ -37,6 +38,9 @@ pub struct TransactionOptions {
     pub snapshot: bool,
     /// The longest wait for one lock; the database's own where it is open.
     pub lock_timeout: Option<Duration>,
+    /// How long it may take: after that, others may take its locks, and its commit ends with `Expired`. `None` is for ever.
+    /// What is prepared does not expire.
+    pub expiration: Option<Duration>,
     /// What it is kept from; the database's own where it is open. An optimistic one has a snapshot in any case.
     pub isolation: Option<Isolation>,
 }
@@ -46,6 +50,7 @@ impl Default for TransactionOptions {
         Self {
             snapshot: true,
             lock_timeout: None,
+            expiration: None,
             isolation: None,
         }
     }
@@ -68,6 +73,7 @@ pub struct Transaction<'db> {
     owner: Owner,
     snapshot: Option<Snapshot>,
     patience: Patience,
+    deadline: Option<Arc<Deadline>>,
     writes: OwnWrites,
     /// In the order they were taken.
     locks: Vec<Held>,
@@ -92,9 +98,15 @@ impl<'db> Transaction<'db> {
     pub(crate) fn new(core: &'db Core, options: TransactionOptions) -> Self {
         let isolation = options.isolation.unwrap_or(core.locking.isolation);
         let snapshot = options.snapshot || isolation != Isolation::Locks;
+        let owner = core.next_owner();
+        let deadline = options.expiration.map(|longest| {
+            let at = core.now().saturating_add(longest);
+            core.locks.deadlines.add(owner, at)
+        });
         Self {
             core,
-            owner: core.next_owner(),
+            owner,
+            deadline,
             snapshot: snapshot.then(|| core.db.snapshot()),
             patience: Patience {
                 timeout: options.lock_timeout.unwrap_or(core.locking.timeout),
@@ -355,7 +367,7 @@ impl<'db> Transaction<'db> {
     /// Writes everything at once. Returns the last sequence number; readers see it all already.
     ///
     /// # Errors
-    /// As [`crate::Db::write`]; of an optimistic one those of [`Transaction::put`] and [`Transaction::lock_range`] as well,
+    /// As [`crate::Db::write`]; `Expired` where it took longer than its `expiration`; of an optimistic one those of [`Transaction::put`] and [`Transaction::lock_range`] as well,
     /// and `TooLarge` where it read more than a million keys and stretches. Nothing is written then, and the transaction
     /// is rolled back.
     pub fn commit(self) -> Result<SeqNo> {
@@ -367,6 +379,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<SeqNo> {
+        self.end_in_time()?;
         if self.isolation != Isolation::Locks && !self.writes.batch().is_empty() {
             self.lock_all()?;
         }
@@ -403,6 +416,7 @@ impl<'db> Transaction<'db> {
             );
             return Err(Error::invalid_argument(message));
         }
+        self.end_in_time()?;
         if self.isolation != Isolation::Locks && !self.writes.batch().is_empty() {
             self.lock_all()?;
         }
@@ -523,6 +537,22 @@ impl<'db> Transaction<'db> {
         check_order(family)
     }
 
+    /// From here on its locks cannot be taken, however long it takes.
+    fn end_in_time(&self) -> Result<()> {
+        match &self.deadline {
+            Some(deadline) if !deadline.end(self.core.now()) => Err(expired()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to go on where its locks were taken.
+    fn check_deadline(&self) -> Result<()> {
+        match &self.deadline {
+            Some(deadline) if deadline.is_taken() => Err(expired()),
+            _ => Ok(()),
+        }
+    }
+
     fn lock_now(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
         self.check_family(family)?;
         let name = LockKey::new(family.id(), key);
@@ -531,7 +561,10 @@ impl<'db> Transaction<'db> {
         if !locks.lock(Claim { owner, mode }, &name, self.patience)? {
             return Ok(()); // It is as it was when the lock was taken.
         }
-        let valid = self.validate(family, key);
+        // After the lock was granted, for it may have been waited for.
+        let valid = self
+            .check_deadline()
+            .and_then(|()| self.validate(family, key));
         match valid {
             Ok(()) => self.locks.push(Held::Key(name)),
             Err(_) => locks.unlock(owner, &name),
@@ -579,7 +612,9 @@ impl<'db> Transaction<'db> {
         let Some(id) = locks.lock_range(Claim { owner, mode }, span, self.patience)? else {
             return Ok(()); // It is as it was when the lock was taken.
         };
-        let valid = self.validate_range(family, range);
+        let valid = self
+            .check_deadline()
+            .and_then(|()| self.validate_range(family, range));
         match valid {
             Ok(()) => self.locks.push(Held::Range(id)),
             Err(_) => locks.unlock_range(id),
@@ -694,7 +729,16 @@ impl<'db> Transaction<'db> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.unlock_after(0);
+        if self.deadline.is_some() {
+            self.core.locks.deadlines.remove(self.owner);
+        }
     }
+}
+
+#[cold]
+fn expired() -> Error {
+    let message = "the transaction took longer than it may; nothing of it was written";
+    Error::new(ErrorKind::Expired, message)
 }
 
 #[cold]

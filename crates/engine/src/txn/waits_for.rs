@@ -66,6 +66,13 @@ impl WaitsFor {
         }
     }
 
+    /// Those whom `owner` waits for, one by one.
+    pub(crate) fn blockers_of(&self, owner: Owner) -> Vec<Owner> {
+        let graph = self.graph.lock();
+        let wait = graph.waits.get(&owner);
+        wait.map(|wait| wait.blockers.clone()).unwrap_or_default()
+    }
+
     /// The circle that `owner` waits in. If there is one it is noted, and `owner` waits no more.
     pub(crate) fn leave_circle(&self, owner: Owner) -> Option<Vec<DeadlockStep>> {
         let mut graph = self.graph.lock();
