@@ -2,6 +2,7 @@
 # DATA is where the demonstration keeps its database (about 2.5 GB).
 
 CARGO ?= cargo
+PYTHON ?= python3
 DATA ?= data
 BYTES ?= 2000000000
 SECONDS ?= 20
@@ -9,7 +10,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: node node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: node node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -26,6 +27,23 @@ redis: deps
 	  redis-cli -p $(PORT) mset a 1 b 2; redis-cli -p $(PORT) incrby a 41; redis-cli -p $(PORT) scan 0; \
 	  redis-benchmark -p $(PORT) -t set,get -n 300000 -r 100000 -P 16 -q; \
 	  redis-cli -p $(PORT) info keyspace; wait $$server
+
+# The document server, shown by MongoDB's driver for Python; it goes on at MONGO_PORT until ^C.
+MONGO_PORT ?= 27017
+MONGO_VENV = target/mongo/venv
+$(MONGO_VENV)/bin/pytest: crates/mongo/clients/requirements.txt
+	$(PYTHON) -m venv $(MONGO_VENV) && $(MONGO_VENV)/bin/pip install -q -r $<
+	touch $@
+mongo: $(MONGO_VENV)/bin/pytest
+	$(CARGO) build --locked --release -p drumlin-cli
+	mkdir -p $(DATA)
+	target/release/drumlin mongo --dir $(DATA)/mongo --port $(MONGO_PORT) & server=$$!; trap "kill $$server" INT TERM; sleep 1; \
+	  $(MONGO_VENV)/bin/python crates/mongo/clients/demo.py $(MONGO_PORT); wait $$server
+
+# Its tests by that driver, against a server of the debug build.
+mongo-test: $(MONGO_VENV)/bin/pytest
+	$(CARGO) build --locked -p drumlin-cli
+	DRUMLIN=$(CURDIR)/target/debug/drumlin $(MONGO_VENV)/bin/pytest -q -p no:cacheprovider crates/mongo/clients
 
 # Client libraries and job queues from their registries, as applications use them, against the Redis server. Needs python3,
 # npm, go and mvn. CLIENTS: some of them.
@@ -68,7 +86,6 @@ tsan:
 	  --test lookups --test merge_during_flush -p drumlin-base -p drumlin-memtable -p drumlin
 
 # The store for Python: a wheel in target/python/wheels, by maturin of a virtual environment. Needs python3 from 3.11 on, with venv.
-PYTHON ?= python3
 VENV = target/python/venv
 python:
 	$(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q maturin==1.16.0
@@ -184,7 +201,7 @@ sim-redis:
 # directory of its own, so that no other build has them. Prints the table of docs/testing.md. ONLY: bugs with
 # this in their name or room. With the test profile: nothing here is about speed, and assertions see bugs too.
 BUGS_TARGET = target/seeded-bugs
-BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-doc drumlin-fs drumlin-memtable drumlin-rdb drumlin-redis drumlin-redis-store drumlin-resp drumlin-succinct drumlin-table
+BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-doc drumlin-doc-store drumlin-mongo drumlin-fs drumlin-memtable drumlin-rdb drumlin-redis drumlin-redis-store drumlin-resp drumlin-succinct drumlin-table
 BUGS_SUITES = $(shell sed -n 's/^    bug.".*", ".*", "\([a-z_]*\)[":].*/\1/p' crates/sim/src/seeded.rs | sort -u)
 # With `retries` comes the program that looks for the bugs.
 BUGS_TESTS = retries $(filter-out sim cuts drumlin drumlin_%,$(BUGS_SUITES))

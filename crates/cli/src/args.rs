@@ -53,6 +53,23 @@ pub(crate) struct Place {
     pub(crate) held: Option<Db>,
 }
 
+/// The server of MongoDB's protocol.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Mongo {
+    /// Directory of the data; made if it is missing. Default: --db.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Port to listen at; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 27017)]
+    pub(crate) port: u16,
+    /// Address to listen at. There are no passwords yet: another one than the loopback lets everybody in.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) bind: core::net::IpAddr,
+    /// Memory budget in bytes. Default: a quarter of the machine's memory.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory: Option<usize>,
+}
+
 /// The server of Redis's protocol.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Redis {
@@ -289,6 +306,8 @@ pub(crate) enum Command {
     },
     /// Load lineitem rows, read them back at random beside a writer, check every byte, and report.
     Demo(Demo),
+    /// Serve MongoDB's clients from a directory, until SIGTERM.
+    Mongo(Mongo),
     /// Serve Redis clients from a directory, until SIGTERM or SHUTDOWN.
     Redis(Redis),
     /// Run commands on one open store: typed with completion and history, or from standard input.

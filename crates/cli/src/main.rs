@@ -31,6 +31,7 @@ mod levels;
 mod load;
 mod maintenance;
 mod manifest;
+mod mongo;
 mod output;
 mod place;
 mod progress;
@@ -154,6 +155,7 @@ pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Ou
         Command::Bench { flags } => bench::bench(&flags, out),
         Command::Ycsb { words } => ycsb::ycsb(&words, out),
         Command::Gen { data } => generate::generate(&data, out),
+        Command::Mongo(wanted) => mongo::mongo(place, &wanted, out),
         Command::Redis(wanted) => redis::redis(place, &wanted, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
         Command::Shell(wanted) => shell::shell(place, &wanted, out),

@@ -183,3 +183,19 @@ impl Names {
         if is_new { Ok(()) } else { Err(collides()) }
     }
 }
+
+impl Projection {
+    /// The projection that leaves nothing.
+    pub fn nothing() -> Self {
+        Self {
+            names: Names::default(),
+            includes: true,
+            id: Some(false),
+        }
+    }
+
+    /// Whether the fields that it names go.
+    pub fn is_exclusion(&self) -> bool {
+        !self.includes
+    }
+}

@@ -1,0 +1,194 @@
+//! What collections and indexes there are: one immutable value, in memory whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drumlin::{Error, Result};
+use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use drumlin_doc::{Builder, Document, Kind, validate};
+
+use crate::index::{Index, fields_of};
+use crate::layout::{ENTRY, Ident};
+
+/// The version of entries, their first byte. On disk.
+const ENTRY_VERSION: u8 = 1;
+
+/// The name of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// The database.
+    pub database: String,
+    /// The collection in it.
+    pub collection: String,
+}
+
+impl Name {
+    /// A name of both.
+    pub fn new(database: &str, collection: &str) -> Self {
+        Self {
+            database: database.to_owned(),
+            collection: collection.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.collection)
+    }
+}
+
+/// Counters of a collection, as of what is written.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) documents: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+impl Counts {
+    /// Differences are added, wrapping.
+    pub(crate) fn add(&self, documents: u64, bytes: u64) {
+        self.documents.fetch_add(documents, Ordering::AcqRel);
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+}
+
+/// A collection.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Its name.
+    pub name: Name,
+    pub(crate) ident: Ident,
+    /// Its own number, which stays when it is renamed.
+    pub uuid: [u8; 16],
+    /// Its secondary indexes.
+    pub indexes: Vec<Arc<Index>>,
+    pub(crate) counts: Arc<Counts>,
+}
+
+impl Collection {
+    /// How many documents it has.
+    pub fn documents(&self) -> u64 {
+        self.counts.documents.load(Ordering::Acquire)
+    }
+
+    /// How many bytes these have in BSON.
+    pub fn bytes(&self) -> u64 {
+        self.counts.bytes.load(Ordering::Acquire)
+    }
+
+    /// The stored entry.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Builder::new();
+        out.binary("uuid", 4, &self.uuid)
+            .i64("ident", i64::from(self.ident));
+        out.open(Kind::Array, "indexes");
+        for (at, index) in self.indexes.iter().enumerate() {
+            out.open(Kind::Document, at.to_string());
+            out.i64("ident", i64::from(index.ident))
+                .str("name", &index.name);
+            out.document("key", Document(&index.key));
+            out.bool("unique", index.unique)
+                .bool("sparse", index.sparse)
+                .close();
+        }
+        out.close();
+        [&[ENTRY_VERSION], out.finish().as_slice()].concat()
+    }
+
+    /// The collection that is stored under `key`.
+    ///
+    /// # Errors
+    /// `Corruption` for what is no entry; `NotSupported` for a later version's.
+    pub(crate) fn decode(key: &[u8], stored: &[u8]) -> Result<Self> {
+        let damaged = || Error::corruption("an entry of the catalog is not whole");
+        let name = key
+            .strip_prefix(&[ENTRY])
+            .and_then(|name| std::str::from_utf8(name).ok());
+        let (database, collection) = name
+            .and_then(|name| name.split_once('\0'))
+            .ok_or_else(damaged)?;
+        let (version, bytes) = stored.split_first().ok_or_else(damaged)?;
+        if *version != ENTRY_VERSION {
+            let text =
+                format!("the catalog entry of {database}.{collection} has the version {version}");
+            return Err(Error::not_supported(text));
+        }
+        validate(bytes).map_err(|_| damaged())?;
+        let entry = Document(bytes);
+        let uuid = entry
+            .get("uuid")
+            .and_then(|uuid| uuid.bytes.get(5..)?.try_into().ok());
+        let indexes = entry
+            .get("indexes")
+            .and_then(|indexes| indexes.as_array())
+            .ok_or_else(damaged)?;
+        let indexes = indexes.iter().map(|index| {
+            index
+                .value
+                .as_document()
+                .and_then(decode_index)
+                .map(Arc::new)
+        });
+        Ok(Self {
+            name: Name::new(database, collection),
+            ident: ident_of(entry).ok_or_else(damaged)?,
+            uuid: uuid.ok_or_else(damaged)?,
+            indexes: indexes.collect::<Option<_>>().ok_or_else(damaged)?,
+            counts: Arc::default(),
+        })
+    }
+}
+
+fn ident_of(entry: Document<'_>) -> Option<Ident> {
+    Ident::try_from(entry.get("ident")?.as_whole()?).ok()
+}
+
+fn decode_index(entry: Document<'_>) -> Option<Index> {
+    let key = entry.get("key")?.as_document()?;
+    let flag = |name: &str| entry.get(name).and_then(|flag| flag.as_bool());
+    Some(Index {
+        ident: ident_of(entry)?,
+        name: entry.get("name")?.as_str()?.to_owned(),
+        key: key.0.to_vec(),
+        fields: fields_of(key).ok()?,
+        unique: flag("unique")?,
+        sparse: flag("sparse")?,
+        multikey: AtomicBool::new(false),
+    })
+}
+
+/// All collections.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    collections: BTreeMap<Name, Arc<Collection>>,
+}
+
+impl Catalog {
+    /// The collection of that name.
+    pub fn get(&self, name: &Name) -> Option<&Arc<Collection>> {
+        self.collections.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Collection>> {
+        self.collections.values()
+    }
+
+    /// It with `collection` in it, or in the place of one of that name.
+    pub(crate) fn with(&self, collection: Collection) -> Self {
+        let mut new = self.clone();
+        new.collections
+            .insert(collection.name.clone(), Arc::new(collection));
+        new
+    }
+
+    /// It without some.
+    pub(crate) fn without(&self, names: &[Name]) -> Self {
+        let mut new = self.clone();
+        for name in names {
+            new.collections.remove(name);
+        }
+        new
+    }
+}

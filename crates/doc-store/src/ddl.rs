@@ -1,0 +1,366 @@
+//! Changes of the catalog: each is one batch, after which readers see it whole.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use drumlin::{ReadOptions, WriteBatch};
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_doc::{Builder, Code, Document, Kind, Refusal};
+
+use crate::catalog::{Catalog, Collection, Name};
+use crate::failure::Outcome;
+use crate::form;
+use crate::index::{Index, fields_of};
+use crate::layout::{
+    BUILDING, Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of,
+};
+use crate::store::Store;
+
+/// Bytes of one batch of an index that is built.
+const BUILD_BYTES: usize = 1 << 20;
+/// Most indexes of a collection, that of `_id` counted.
+const INDEXES_MAX: usize = 64;
+/// Longest name of a collection with its database.
+const NAME_BYTES_MAX: usize = 255;
+
+/// An index to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewIndex {
+    /// Its name.
+    pub name: String,
+    /// Its key: a document.
+    pub key: Vec<u8>,
+    /// See [`Index`].
+    pub unique: bool,
+    /// See [`Index`].
+    pub sparse: bool,
+}
+
+/// Refuses names that there cannot be.
+fn check_name(name: &Name) -> Result<(), Refusal> {
+    let wrong = |text: String| Err(Refusal::new(Code::InvalidNamespace, text));
+    let (database, collection) = (&name.database, &name.collection);
+    if database.is_empty()
+        || database.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
+        || database.len() > 63
+    {
+        return wrong(format!("Invalid database name: '{database}'"));
+    }
+    if collection.is_empty()
+        || collection.contains(['$', '\0'])
+        || collection.starts_with('.')
+        || collection.ends_with('.')
+    {
+        return wrong(format!("Invalid collection name: '{name}'"));
+    }
+    if collection.starts_with("system.") {
+        return wrong(format!(
+            "collections of the system are not supported by this server: '{name}'"
+        ));
+    }
+    match name.to_string().len() > NAME_BYTES_MAX {
+        true => wrong(format!(
+            "the name '{name}' is longer than {NAME_BYTES_MAX} bytes"
+        )),
+        false => Ok(()),
+    }
+}
+
+impl Store {
+    /// Makes an empty collection; whether it was not there before.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`; of the engine.
+    pub fn create(&self, name: &Name) -> Outcome<bool> {
+        check_name(name)?;
+        let _catalog = self.locks.catalog();
+        if self.collection(name).is_some() {
+            return Ok(false);
+        }
+        // A version 4 number, which is random.
+        let mut uuid = self.random_bytes::<16>();
+        let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
+        *version = (*version & 0x0F) | 0x40;
+        *variant = (*variant & 0x3F) | 0x80;
+        let mut batch = WriteBatch::new();
+        let collection = Collection {
+            name: name.clone(),
+            ident: self.new_ident(&mut batch)?,
+            uuid,
+            indexes: Vec::new(),
+            counts: Arc::default(),
+        };
+        put_entry(&collection, &mut batch)?;
+        self.change(batch, |catalog| catalog.with(collection))?;
+        Ok(true)
+    }
+
+    /// Removes a collection; how many indexes it had, that of `_id` counted, or `None` where there is none. Costs a range deletion
+    /// for it and for each index, however many documents there are.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn drop_collection(&self, name: &Name) -> Outcome<Option<usize>> {
+        let _catalog = self.locks.catalog();
+        let Some(collection) = self.collection(name) else {
+            return Ok(None);
+        };
+        self.drop_all(std::slice::from_ref(&collection))?;
+        Ok(Some(collection.indexes.len() + 1))
+    }
+
+    /// Removes all collections of a database at once.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn drop_database(&self, database: &str) -> Outcome<()> {
+        let _catalog = self.locks.catalog();
+        let catalog = self.catalog();
+        let all: Vec<_> = catalog
+            .iter()
+            .filter(|it| it.name.database == database)
+            .cloned()
+            .collect();
+        if all.is_empty() {
+            Ok(())
+        } else {
+            self.drop_all(&all)
+        }
+    }
+
+    /// Requires: the catalog is held.
+    fn drop_all(&self, collections: &[Arc<Collection>]) -> Outcome<()> {
+        let _alone: Vec<_> = collections
+            .iter()
+            .map(|it| self.locks.alone(it.ident))
+            .collect();
+        let mut batch = WriteBatch::new();
+        for collection in collections {
+            batch.delete(&entry_key(
+                &collection.name.database,
+                &collection.name.collection,
+            ))?;
+            let (begin, end) = range_of(collection.ident);
+            batch.delete_range_cf(self.families.docs.id(), &begin, &end)?;
+            for key in count_keys(collection.ident) {
+                batch.delete(&key)?;
+            }
+            for index in &collection.indexes {
+                self.remove_entries(index.ident, &mut batch)?;
+            }
+        }
+        let names: Vec<Name> = collections.iter().map(|it| it.name.clone()).collect();
+        self.change(batch, |catalog| catalog.without(&names))
+    }
+
+    fn remove_entries(&self, ident: Ident, batch: &mut WriteBatch) -> Outcome<()> {
+        let (begin, end) = range_of(ident);
+        batch.delete_range_cf(self.families.index.id(), &begin, &end)?;
+        batch.delete(&mark_key(MULTIKEY, ident))?;
+        Ok(())
+    }
+
+    /// Makes indexes, one after the other, of a collection that is there; how many it had before and has now, that of `_id`
+    /// counted. One that is there already is passed over. Writers of the collection wait meanwhile; readers do not.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CannotCreateIndex`, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` where a unique
+    /// index cannot be; of the engine. Those before are made.
+    pub fn create_indexes(&self, name: &Name, wanted: &[NewIndex]) -> Outcome<(usize, usize)> {
+        let _catalog = self.locks.catalog();
+        let missing = || {
+            Refusal::new(
+                Code::NamespaceNotFound,
+                format!("ns does not exist: {name}"),
+            )
+        };
+        let collection = self.collection(name).ok_or_else(missing)?;
+        let before = collection.indexes.len() + 1;
+        let _alone = self.locks.alone(collection.ident);
+        for new in wanted {
+            let Some(collection) = self.collection(name) else {
+                return Err(missing().into());
+            };
+            if is_new(&collection, new)? {
+                self.build(&collection, new)?;
+            }
+        }
+        let now = self
+            .collection(name)
+            .map_or(before, |it| it.indexes.len() + 1);
+        Ok((before, now))
+    }
+
+    /// Builds an index. Requires: the catalog and the collection are held.
+    fn build(&self, collection: &Collection, new: &NewIndex) -> Outcome<()> {
+        let fields = fields_of(Document(&new.key))?;
+        if collection.indexes.len() + 2 > INDEXES_MAX {
+            let text = format!("add index fails, too many indexes for {}", collection.name);
+            return Err(Refusal::new(Code::CannotCreateIndex, text).into());
+        }
+        let mut batch = WriteBatch::new();
+        let ident = self.new_ident(&mut batch)?;
+        // Until it is done, what a crash leaves is known by this mark.
+        let mark = mark_key(BUILDING, ident);
+        batch.put(&mark, &[])?;
+        self.commit(batch)?;
+        let index = Index {
+            ident,
+            name: new.name.clone(),
+            key: new.key.clone(),
+            fields,
+            unique: new.unique,
+            sparse: new.sparse,
+            multikey: AtomicBool::new(false),
+        };
+        let built = self.fill(collection, &index);
+        let mut batch = WriteBatch::new();
+        batch.delete(&mark)?;
+        if let Err(failure) = built {
+            self.remove_entries(ident, &mut batch)?;
+            self.commit(batch)?;
+            return Err(failure);
+        }
+        if index.is_multikey() {
+            batch.put(&mark_key(MULTIKEY, ident), &[])?;
+        }
+        let mut with = collection.clone();
+        with.indexes.push(Arc::new(index));
+        put_entry(&with, &mut batch)?;
+        self.change(batch, |catalog| catalog.with(with))
+    }
+
+    /// Writes the entries of all documents.
+    fn fill(&self, collection: &Collection, index: &Index) -> Outcome<()> {
+        let reads = self.reads();
+        let mut cursor = reads.cursor(false, range_of(collection.ident));
+        let mut batch = WriteBatch::new();
+        let mut own: HashSet<Vec<u8>> = HashSet::new();
+        cursor.seek_to_first();
+        while cursor.valid() {
+            let id = cursor.key().get(4..).unwrap_or_default();
+            let document = form::decode(id, cursor.try_value()?)?;
+            let (entries, is_multikey) = index.entries(Document(&document), id)?;
+            if is_multikey {
+                index.multikey.store(true, Ordering::Release);
+            }
+            for entry in entries {
+                let is_taken = index.unique
+                    && (!own.insert(entry.key.clone())
+                        || self
+                            .db
+                            .get_cf(&self.families.index, &entry.key, &ReadOptions::default())?
+                            .is_some());
+                if is_taken {
+                    return Err(index
+                        .duplicate(&collection.name.to_string(), Document(&document))
+                        .into());
+                }
+                batch.put_cf(self.families.index.id(), &entry.key, &entry.value)?;
+            }
+            if batch.len() > BUILD_BYTES {
+                self.commit(std::mem::take(&mut batch))?;
+                own.clear();
+            }
+            cursor.next();
+        }
+        cursor.status()?;
+        self.commit(batch)?;
+        Ok(())
+    }
+
+    /// Removes the indexes that `is_meant` picks; how many the collection had, that of `_id` counted.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`; of the engine.
+    pub fn drop_indexes(&self, name: &Name, is_meant: &dyn Fn(&Index) -> bool) -> Outcome<usize> {
+        let _catalog = self.locks.catalog();
+        let missing = || Refusal::new(Code::NamespaceNotFound, format!("ns not found {name}"));
+        let collection = self.collection(name).ok_or_else(missing)?;
+        let _alone = self.locks.alone(collection.ident);
+        let mut with = Collection::clone(&collection);
+        let (gone, stay) = with.indexes.into_iter().partition(|index| is_meant(index));
+        with.indexes = stay;
+        let gone: Vec<Arc<Index>> = gone;
+        if !gone.is_empty() {
+            let mut batch = WriteBatch::new();
+            for index in &gone {
+                self.remove_entries(index.ident, &mut batch)?;
+            }
+            put_entry(&with, &mut batch)?;
+            self.change(batch, |catalog| catalog.with(with))?;
+        }
+        Ok(collection.indexes.len() + 1)
+    }
+
+    /// Writes a change of the catalog and shows it, then has it outlive a power cut.
+    fn change(&self, batch: WriteBatch, change: impl FnOnce(&Catalog) -> Catalog) -> Outcome<()> {
+        let mut catalog = self.catalog.lock();
+        let new = change(&catalog);
+        self.commit(batch)?;
+        *catalog = Arc::new(new);
+        drop(catalog);
+        self.sync()?;
+        Ok(())
+    }
+
+    /// A number that was never given. Requires: the catalog is held.
+    fn new_ident(&self, batch: &mut WriteBatch) -> Outcome<Ident> {
+        let damaged = || drumlin::Error::corruption("the next number of the catalog is not whole");
+        let ident = match self.db.get(NEXT_IDENT)? {
+            Some(stored) => {
+                Ident::from_be_bytes(stored.as_ref().try_into().map_err(|_| damaged())?)
+            }
+            None => 1,
+        };
+        let next = ident
+            .checked_add(1)
+            .ok_or_else(|| Refusal::bad_value("2^32 collections and indexes were made"))?;
+        batch.put(NEXT_IDENT, &next.to_be_bytes())?;
+        Ok(ident)
+    }
+}
+
+fn put_entry(collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
+    let key = entry_key(&collection.name.database, &collection.name.collection);
+    batch.put(&key, &collection.encode())?;
+    Ok(())
+}
+
+/// Whether there is no such index.
+///
+/// # Errors
+/// Where one of that name or that key is another one.
+fn is_new(collection: &Collection, new: &NewIndex) -> Result<bool, Refusal> {
+    let mut id = Builder::new();
+    id.i32("_id", 1);
+    if new.name == "_id_" || new.key == id.finish() {
+        return Ok(false);
+    }
+    let is_same_key = |key: &[u8]| {
+        let [a, b] = [key, &new.key].map(|key| drumlin_doc::Value {
+            kind: Kind::Document,
+            bytes: key,
+        });
+        drumlin_doc::equal(a, b)
+    };
+    for index in &collection.indexes {
+        let (is_named, is_keyed) = (index.name == new.name, is_same_key(&index.key));
+        let is_same = (index.unique, index.sparse) == (new.unique, new.sparse);
+        if is_named && is_keyed && is_same {
+            return Ok(false);
+        }
+        if is_named {
+            let text = format!(
+                "An existing index has the same name as the requested index: {}. It has another key or other options",
+                new.name
+            );
+            return Err(Refusal::new(Code::IndexKeySpecsConflict, text));
+        }
+        if is_keyed {
+            let text = format!("Index already exists with a different name: {}", index.name);
+            return Err(Refusal::new(Code::IndexOptionsConflict, text));
+        }
+    }
+    Ok(true)
+}

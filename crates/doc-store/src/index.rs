@@ -1,0 +1,160 @@
+//! A secondary index: what it is over, and the entries of a document in it.
+
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_doc::{Code, Document, IndexFields, Kind, Path, Refusal};
+
+use crate::layout::{Ident, under};
+
+/// An index of a collection.
+#[derive(Debug)]
+pub struct Index {
+    /// Under it are its entries.
+    pub(crate) ident: Ident,
+    /// Its name, one of its collection.
+    pub name: String,
+    /// Its key as it was given: a document.
+    pub key: Vec<u8>,
+    /// The fields of the key.
+    pub fields: IndexFields,
+    /// Whether no two documents may have the same key.
+    pub unique: bool,
+    /// Whether documents without any of the fields have no entry.
+    pub sparse: bool,
+    /// Whether a document ever had an array at one of the fields. It is set before such an entry is written, so that who sees
+    /// the entry sees it.
+    pub(crate) multikey: AtomicBool,
+}
+
+/// An entry of a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+/// The fields that the key of an index names.
+///
+/// # Errors
+/// `CannotCreateIndex` for kinds of indexes that are not served, by name.
+pub(crate) fn fields_of(key: Document<'_>) -> Result<IndexFields, Refusal> {
+    let cannot = |text: String| Refusal::new(Code::CannotCreateIndex, text);
+    let mut fields = Vec::new();
+    for element in key {
+        let name = element.name_str();
+        if name.is_empty()
+            || name
+                .split('.')
+                .any(|part| part.is_empty() || part.starts_with('$'))
+        {
+            return Err(cannot(format!(
+                "an index over {name:?} is not supported by this server"
+            )));
+        }
+        let path = Path::new(name);
+        if path.has_numbers() {
+            return Err(cannot(format!(
+                "an index over {name:?}, a place of an array, is not supported by this server"
+            )));
+        }
+        if !element.value.kind.is_number() {
+            let kind = element.value.as_str().unwrap_or("that");
+            return Err(cannot(format!(
+                "an index of kind {kind:?} over {name:?} is not supported by this server"
+            )));
+        }
+        match element.value.as_whole() {
+            Some(1..) => fields.push((path, false)),
+            Some(..=-1) => fields.push((path, true)),
+            _ => {
+                return Err(cannot(format!(
+                    "Values in the index key pattern must be whole numbers other than 0, as that of {name:?} is not"
+                )));
+            }
+        }
+    }
+    match fields.len() {
+        1..=32 => Ok(IndexFields(fields)),
+        count => Err(cannot(format!("an index has 1 to 32 fields, not {count}"))),
+    }
+}
+
+impl Index {
+    /// Whether it is multikey.
+    pub fn is_multikey(&self) -> bool {
+        self.multikey.load(Ordering::Acquire)
+    }
+
+    /// The entries of a document whose `_id` has the key `id_key`, sorted; and whether an array made them.
+    ///
+    /// # Errors
+    /// `CannotIndexParallelArrays`, `BadValue`.
+    pub(crate) fn entries(
+        &self,
+        document: Document<'_>,
+        id_key: &[u8],
+    ) -> Result<(Vec<Entry>, bool), Refusal> {
+        let found = self.fields.keys_of(document)?;
+        if found.is_absent && self.sparse {
+            return Ok((Vec::new(), false));
+        }
+        let entry = |key: &Vec<u8>| match self.unique {
+            true => Entry {
+                key: under(self.ident, key),
+                value: id_key.to_vec(),
+            },
+            false => Entry {
+                key: under(self.ident, &[key.as_slice(), id_key].concat()),
+                value: u32::try_from(id_key.len())
+                    .unwrap_or(u32::MAX)
+                    .to_be_bytes()
+                    .to_vec(),
+            },
+        };
+        Ok((found.keys.iter().map(entry).collect(), found.is_multikey))
+    }
+
+    /// The key of the `_id` that an entry refers to.
+    pub(crate) fn id_of<'a>(&self, key: &'a [u8], value: &'a [u8]) -> Option<&'a [u8]> {
+        if self.unique {
+            return Some(value);
+        }
+        let len = usize::try_from(u32::from_be_bytes(value.try_into().ok()?)).ok()?;
+        key.get(key.len().checked_sub(len)?..)
+    }
+
+    /// The refusal of a document that has a key of another one.
+    pub(crate) fn duplicate(&self, namespace: &str, document: Document<'_>) -> Refusal {
+        duplicate(namespace, (&self.name, Document(&self.key)), document)
+    }
+}
+
+/// `DuplicateKey`, with what drivers look for.
+pub(crate) fn duplicate(
+    namespace: &str,
+    (name, key): (&str, Document<'_>),
+    document: Document<'_>,
+) -> Refusal {
+    let mut values = drumlin_doc::Builder::new();
+    for element in key {
+        let value = drumlin_doc::value_at(document, &Path::new(element.name_str()));
+        values.value(element.name, value.unwrap_or(drumlin_doc::Value::NULL));
+    }
+    let values = values.finish();
+    let shown = drumlin_doc::show(Document(&values).as_value());
+    let mut details = drumlin_doc::Builder::new();
+    details.value(
+        "keyPattern",
+        drumlin_doc::Value {
+            kind: Kind::Document,
+            bytes: key.0,
+        },
+    );
+    details.document("keyValue", Document(&values));
+    Refusal {
+        code: Code::DuplicateKey,
+        message: format!(
+            "E11000 duplicate key error collection: {namespace} index: {name} dup key: {shown}"
+        ),
+        details: Some(details.finish()),
+    }
+}

@@ -1,0 +1,325 @@
+//! New documents: some at a time, in one batch.
+
+use std::collections::HashSet;
+
+use drumlin::{ReadOptions, WriteBatch};
+use drumlin_base::sync::atomic::Ordering;
+use drumlin_doc::{Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal};
+
+use crate::catalog::{Collection, Name};
+use crate::failure::Outcome;
+use crate::form;
+use crate::index::{Entry, Index, duplicate};
+use crate::layout::{MULTIKEY, count_keys, id_key, mark_key, under};
+use crate::locks::{Held, lock_of};
+use crate::store::Store;
+
+/// Most documents, and bytes of them, in one batch.
+const BATCH_DOCUMENTS_MAX: usize = 1000;
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// What became of documents.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// How many are there now.
+    pub count: u64,
+    /// Those that are not: the place in the list, and why.
+    pub errors: Vec<(usize, Refusal)>,
+}
+
+/// A document on its way.
+pub(crate) struct New<'a> {
+    document: Document<'a>,
+    key: Vec<u8>,
+    /// By index.
+    entries: Vec<Vec<Entry>>,
+    multikey: Vec<bool>,
+}
+
+/// `InvalidIdField`, or the key of an `_id` that there may be.
+///
+/// # Errors
+/// `InvalidIdField` for arrays, regular expressions and undefined; `BSONObjectTooLarge`.
+pub(crate) fn check_id(document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+    if document.0.len() > DOCUMENT_BYTES_MAX {
+        let text = format!(
+            "the document has {} bytes; the most is {DOCUMENT_BYTES_MAX}",
+            document.0.len()
+        );
+        return Err(Refusal::new(Code::BsonObjectTooLarge, text));
+    }
+    let wrong = |text: &str| Refusal::new(Code::InvalidIdField, text);
+    let id = document
+        .get("_id")
+        .ok_or_else(|| wrong("the document has no _id"))?;
+    match id.kind {
+        Kind::Array | Kind::Regex | Kind::Undefined => Err(wrong(&format!(
+            "The '_id' value cannot be of type {}",
+            id.kind.name()
+        ))),
+        Kind::Document
+            if Document(id.bytes)
+                .iter()
+                .any(|element| element.name.first() == Some(&b'$')) =>
+        {
+            Err(Refusal::new(
+                Code::DollarPrefixedFieldName,
+                "_id fields may not contain '$'-prefixed fields",
+            ))
+        }
+        _ => Ok(id_key(id)),
+    }
+}
+
+impl Store {
+    /// Inserts `documents`, each of which has `_id` as its first field and was validated; up to the first error if `ordered`. The
+    /// collection is the one of that name; `None` where there is none.
+    ///
+    /// Costs one lookup a document and one a key of a unique index, those of a batch together.
+    ///
+    /// # Errors
+    /// Of the engine. Batches before may be in.
+    pub fn insert(
+        &self,
+        name: &Name,
+        documents: &[Document<'_>],
+        ordered: bool,
+    ) -> Outcome<Option<Inserted>> {
+        let mut done = Inserted::default();
+        let mut at = 0;
+        while at < documents.len() {
+            let rest = documents.get(at..).unwrap_or_default();
+            let mut bytes = 0;
+            let fits = rest
+                .iter()
+                .take(BATCH_DOCUMENTS_MAX)
+                .take_while(|document| {
+                    bytes += document.0.len();
+                    bytes <= BATCH_BYTES_MAX
+                });
+            let count = fits.count().max(1);
+            let batch = rest.get(..count).unwrap_or_default();
+            let Some(part) = self.insert_batch(name, batch, ordered)? else {
+                return Ok(None);
+            };
+            let has_failed = !part.errors.is_empty();
+            done.count += part.count;
+            done.errors.extend(
+                part.errors
+                    .into_iter()
+                    .map(|(place, why)| (at + place, why)),
+            );
+            if ordered && has_failed {
+                break;
+            }
+            at += count;
+        }
+        Ok(Some(done))
+    }
+
+    fn insert_batch(
+        &self,
+        name: &Name,
+        documents: &[Document<'_>],
+        ordered: bool,
+    ) -> Outcome<Option<Inserted>> {
+        let Some((collection, news, _held)) = self.lock_new(name, documents) else {
+            return Ok(None);
+        };
+        let taken = self.taken(&collection, &news)?;
+        let mut done = Inserted::default();
+        let mut own: HashSet<&[u8]> = HashSet::new();
+        let mut batch = WriteBatch::new();
+        let mut bytes = 0u64;
+        for (at, new) in news.iter().enumerate() {
+            let why = match new {
+                Err(refusal) => Some(refusal.clone()),
+                Ok(new) => conflict(&collection, new, |key| {
+                    taken.contains(key) || own.contains(key)
+                }),
+            };
+            if let Some(why) = why {
+                done.errors.push((at, why));
+                if ordered {
+                    break;
+                }
+                continue;
+            }
+            if let Ok(new) = new {
+                own.insert(&new.key);
+                own.extend(unique_keys(&collection, new));
+                self.put(&collection, new, &mut batch)?;
+                done.count += 1;
+                bytes = bytes.wrapping_add(new.document.0.len() as u64);
+            }
+        }
+        if done.count > 0 {
+            self.count(&collection, &mut batch, done.count, bytes)?;
+            self.commit(batch)?;
+            collection.counts.add(done.count, bytes);
+        }
+        Ok(Some(done))
+    }
+
+    /// The collection, what is to be written, and the locks of all its keys. The indexes are those that the collection has while
+    /// its share is held.
+    #[expect(clippy::type_complexity, reason = "three things of one step")]
+    fn lock_new<'a>(
+        &self,
+        name: &Name,
+        documents: &[Document<'a>],
+    ) -> Option<(
+        std::sync::Arc<Collection>,
+        Vec<Result<New<'a>, Refusal>>,
+        Held<'_>,
+    )> {
+        loop {
+            let collection = self.collection(name)?;
+            let news: Vec<_> = documents
+                .iter()
+                .map(|document| new(&collection, *document))
+                .collect();
+            let mut locks = Vec::new();
+            for new in news.iter().flatten() {
+                locks.push(lock_of(&new.key));
+                locks.extend(unique_keys(&collection, new).map(lock_of));
+            }
+            let held = self.locks.keys(collection.ident, locks);
+            if self.is_present(&collection) {
+                return Some((collection, news, held));
+            }
+        }
+    }
+
+    /// Whether the catalog still has this very collection. With a share of it held, it stays so.
+    pub(crate) fn is_present(&self, collection: &std::sync::Arc<Collection>) -> bool {
+        let now = self.collection(&collection.name);
+        now.is_some_and(|now| std::sync::Arc::ptr_eq(&now, collection))
+    }
+
+    /// Which of the documents' keys, and of their keys in unique indexes, are there already.
+    fn taken(
+        &self,
+        collection: &Collection,
+        news: &[Result<New<'_>, Refusal>],
+    ) -> Outcome<HashSet<Vec<u8>>> {
+        let mut taken = HashSet::new();
+        let options = ReadOptions::default();
+        let ids: Vec<&[u8]> = news
+            .iter()
+            .flatten()
+            .map(|new| new.key.as_slice())
+            .collect();
+        let uniques: Vec<&[u8]> = news
+            .iter()
+            .flatten()
+            .flat_map(|new| unique_keys(collection, new))
+            .collect();
+        for (family, keys) in [(&self.families.docs, ids), (&self.families.index, uniques)] {
+            let found = self.db.multi_get_cf(family, &keys, &options);
+            for (key, found) in keys.iter().zip(found) {
+                if found?.is_some() && !drumlin_base::bug!("mongo-duplicates-taken") {
+                    taken.insert(key.to_vec());
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Appends a document and its entries.
+    fn put(&self, collection: &Collection, new: &New<'_>, batch: &mut WriteBatch) -> Outcome<()> {
+        batch.put_cf(
+            self.families.docs.id(),
+            &new.key,
+            &form::encode(new.document),
+        )?;
+        for ((index, entries), multikey) in collection
+            .indexes
+            .iter()
+            .zip(&new.entries)
+            .zip(&new.multikey)
+        {
+            if *multikey {
+                self.mark_multikey(index, batch)?;
+            }
+            for entry in entries {
+                batch.put_cf(self.families.index.id(), &entry.key, &entry.value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has readers know of arrays in an index, before any of them sees an entry. It is written each time: the batch of whoever was the
+    /// first may have failed.
+    pub(crate) fn mark_multikey(&self, index: &Index, batch: &mut WriteBatch) -> Outcome<()> {
+        if !drumlin_base::bug!("mongo-multikey-unmarked") {
+            index.multikey.store(true, Ordering::Release);
+        }
+        batch.put(&mark_key(MULTIKEY, index.ident), &[])?;
+        Ok(())
+    }
+
+    /// Appends differences of the counts.
+    pub(crate) fn count(
+        &self,
+        collection: &Collection,
+        batch: &mut WriteBatch,
+        documents: u64,
+        bytes: u64,
+    ) -> Outcome<()> {
+        for (key, number) in count_keys(collection.ident).iter().zip([documents, bytes]) {
+            if number != 0 {
+                batch.merge(key, &number.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn new<'a>(collection: &Collection, document: Document<'a>) -> Result<New<'a>, Refusal> {
+    let id = check_id(document)?;
+    let entries = collection
+        .indexes
+        .iter()
+        .map(|index| index.entries(document, &id));
+    let (entries, multikey) = entries.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    Ok(New {
+        document,
+        key: under(collection.ident, &id),
+        entries,
+        multikey,
+    })
+}
+
+/// The keys of a document in unique indexes.
+fn unique_keys<'a>(collection: &'a Collection, new: &'a New<'_>) -> impl Iterator<Item = &'a [u8]> {
+    let indexes = collection.indexes.iter().zip(&new.entries);
+    let unique = indexes.filter(|(index, _)| index.unique);
+    unique.flat_map(|(_, entries)| entries.iter().map(|entry| entry.key.as_slice()))
+}
+
+/// Why a document cannot be there, if it has a key that is taken.
+fn conflict(
+    collection: &Collection,
+    new: &New<'_>,
+    is_taken: impl Fn(&[u8]) -> bool,
+) -> Option<Refusal> {
+    let namespace = collection.name.to_string();
+    if is_taken(&new.key) {
+        let mut key = drumlin_doc::Builder::new();
+        key.i32("_id", 1);
+        let key = key.finish();
+        return Some(duplicate(
+            &namespace,
+            ("_id_", Document(&key)),
+            new.document,
+        ));
+    }
+    let mut unique = collection
+        .indexes
+        .iter()
+        .zip(&new.entries)
+        .filter(|(index, _)| index.unique);
+    let found = unique.find(|(_, entries)| entries.iter().any(|entry| is_taken(&entry.key)));
+    found.map(|(index, _)| index.duplicate(&namespace, new.document))
+}

@@ -1,0 +1,44 @@
+//! Collections of documents over the engine. No network.
+//!
+//! A [`Store`] owns the database. A collection is a range of keys, its documents lie under their `_id`, and a write of one
+//! document is one batch: the document, the differences of its index entries, and the counts. `docs/format/mongo.md` has the
+//! bytes.
+//!
+//! ```text
+//! store -> ddl, write -> locks, catalog -> index, form, layout
+//! reads -> walk -> plan
+//! ```
+//!
+//! # Threads
+//! Any number of threads may read and write. A writer holds the locks of the keys it changes, and a share of its collection; what
+//! changes the catalog has the collection alone. Readers lock nothing: they see the catalog and the data of one moment.
+
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod catalog;
+mod check;
+mod ddl;
+mod failure;
+mod families;
+mod form;
+mod index;
+mod insert;
+mod layout;
+mod locks;
+mod modify;
+mod plan;
+mod reads;
+mod store;
+mod walk;
+
+pub use catalog::{Catalog, Collection, Name};
+pub use ddl::NewIndex;
+pub use failure::{Failure, Outcome};
+pub use index::Index;
+pub use insert::Inserted;
+pub use modify::{Modified, Step};
+pub use plan::{Access, Hint, Plan, Range, plan, plan_with};
+pub use reads::Reads;
+pub use store::{Store, StoreOptions};
+pub use walk::Walk;

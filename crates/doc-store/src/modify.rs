@@ -1,0 +1,209 @@
+//! Changes of one document: read, decided, written, under its lock.
+
+use std::sync::Arc;
+
+use drumlin::{ReadOptions, WriteBatch};
+use drumlin_doc::Document;
+
+use crate::catalog::{Collection, Name};
+use crate::failure::Outcome;
+use crate::form;
+use crate::index::Entry;
+use crate::layout::under;
+use crate::locks::lock_of;
+use crate::store::Store;
+
+/// What is to become of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It stays.
+    Keep,
+    /// This one takes its place, with the same `_id`.
+    Replace(Vec<u8>),
+    /// It goes.
+    Delete,
+}
+
+/// A document, before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modified {
+    /// As it was; `None` where there was none.
+    pub before: Option<Vec<u8>>,
+    /// What was done.
+    pub step: Step,
+}
+
+impl Store {
+    /// Asks `decide` what is to become of the document of that collection whose `_id` has the key `id_key`, and does it.
+    /// `decide` may be asked more than once, each time with the document as it is then.
+    ///
+    /// # Errors
+    /// Those of `decide`; `DuplicateKey` of an index; of the engine.
+    pub fn modify(
+        &self,
+        name: &Name,
+        id_key: &[u8],
+        decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
+    ) -> Outcome<Modified> {
+        let gone = Modified {
+            before: None,
+            step: Step::Keep,
+        };
+        let mut more = Vec::new();
+        loop {
+            let Some(collection) = self.collection(name) else {
+                return Ok(gone);
+            };
+            let key = under(collection.ident, id_key);
+            let mut locks = vec![lock_of(&key)];
+            locks.append(&mut more);
+            let mut held = self.locks.keys(collection.ident, locks);
+            if !self.is_present(&collection) {
+                continue;
+            }
+            let stored = self
+                .db
+                .get_cf(&self.families.docs, &key, &ReadOptions::default())?;
+            let Some(stored) = stored else {
+                return Ok(gone);
+            };
+            let before = form::decode(id_key, &stored)?.into_owned();
+            let step = decide(Document(&before))?;
+            let after = match &step {
+                Step::Keep => None,
+                Step::Replace(new) if *new == before => None,
+                Step::Replace(new) => Some(Some(Document(new))),
+                Step::Delete => Some(None),
+            };
+            let Some(after) = after else {
+                return Ok(Modified {
+                    before: Some(before),
+                    step,
+                });
+            };
+            let changes = Changes::of(&collection, Document(&before), after, id_key)?;
+            let unique: Vec<u64> = changes
+                .new_unique()
+                .map(|entry| lock_of(&entry.key))
+                .collect();
+            if !held.try_more(&unique) {
+                more = unique;
+                continue;
+            }
+            self.refuse_duplicates(&collection, &changes, after)?;
+            let mut batch = WriteBatch::new();
+            match after {
+                Some(document) => {
+                    batch.put_cf(self.families.docs.id(), &key, &form::encode(document))?
+                }
+                None => batch.delete_cf(self.families.docs.id(), &key)?,
+            }
+            self.write_changes(&collection, &changes, &mut batch)?;
+            let documents = if after.is_none() { u64::MAX } else { 0 };
+            let bytes = after
+                .map_or(0, |document| document.0.len() as u64)
+                .wrapping_sub(before.len() as u64);
+            self.count(&collection, &mut batch, documents, bytes)?;
+            self.commit(batch)?;
+            collection.counts.add(documents, bytes);
+            return Ok(Modified {
+                before: Some(before),
+                step,
+            });
+        }
+    }
+
+    fn refuse_duplicates(
+        &self,
+        collection: &Collection,
+        changes: &Changes,
+        after: Option<Document<'_>>,
+    ) -> Outcome<()> {
+        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
+            for entry in change.new.iter().filter(|_| index.unique) {
+                let found =
+                    self.db
+                        .get_cf(&self.families.index, &entry.key, &ReadOptions::default())?;
+                if found.is_some() {
+                    let document = after.unwrap_or(Document::EMPTY);
+                    return Err(index
+                        .duplicate(&collection.name.to_string(), document)
+                        .into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_changes(
+        &self,
+        collection: &Arc<Collection>,
+        changes: &Changes,
+        batch: &mut WriteBatch,
+    ) -> Outcome<()> {
+        let family = self.families.index.id();
+        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
+            if change.is_multikey {
+                self.mark_multikey(index, batch)?;
+            }
+            for entry in &change.old {
+                if !drumlin_base::bug!("mongo-old-entries-stay") {
+                    batch.delete_cf(family, &entry.key)?;
+                }
+            }
+            for entry in &change.new {
+                batch.put_cf(family, &entry.key, &entry.value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Entries that go, and entries that come, of one index.
+struct Change {
+    old: Vec<Entry>,
+    new: Vec<Entry>,
+    is_multikey: bool,
+    is_unique: bool,
+}
+
+struct Changes {
+    of_indexes: Vec<Change>,
+}
+
+impl Changes {
+    fn of(
+        collection: &Collection,
+        before: Document<'_>,
+        after: Option<Document<'_>>,
+        id_key: &[u8],
+    ) -> Outcome<Self> {
+        let mut of_indexes = Vec::new();
+        for index in &collection.indexes {
+            let (mut old, _) = index.entries(before, id_key)?;
+            let (mut new, is_multikey) = match after {
+                Some(after) => index.entries(after, id_key)?,
+                None => (Vec::new(), false),
+            };
+            let stays: Vec<Entry> = old
+                .iter()
+                .filter(|entry| new.binary_search(entry).is_ok())
+                .cloned()
+                .collect();
+            old.retain(|entry| stays.binary_search(entry).is_err());
+            new.retain(|entry| stays.binary_search(entry).is_err());
+            of_indexes.push(Change {
+                old,
+                new,
+                is_multikey,
+                is_unique: index.unique,
+            });
+        }
+        Ok(Self { of_indexes })
+    }
+
+    fn new_unique(&self) -> impl Iterator<Item = &Entry> {
+        let unique = self.of_indexes.iter().filter(|change| change.is_unique);
+        unique.flat_map(|change| &change.new)
+    }
+}

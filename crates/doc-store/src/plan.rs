@@ -1,0 +1,339 @@
+//! The planner: which keys are looked at for a filter and a sort.
+//!
+//! It is by rules, in this order: `_id` equalities are lookups; the index with the most fields that are equal to something, then
+//! with a range behind them, then in the order of the sort; a range of `_id`; the whole collection. Nothing is measured. What a plan
+//! finds is always looked at by the filter.
+
+use std::sync::Arc;
+
+use drumlin_doc::{Code, Document, Filter, Path, Refusal, Sort, Test, keystring};
+
+use crate::bounds::{Interval, holds_null, intervals};
+use crate::catalog::Collection;
+use crate::index::Index;
+use crate::layout::{range_of, under};
+
+/// Most ranges of one plan.
+const RANGES_MAX: usize = 1000;
+
+/// A range of keys: from the first, up to the second.
+pub type Range = (Vec<u8>, Vec<u8>);
+
+/// What is looked at.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// The documents with these keys of `_id`.
+    Ids(Vec<Vec<u8>>),
+    /// These ranges of the collection.
+    Collection(Vec<Range>),
+    /// These ranges of an index.
+    Index(Arc<Index>, Vec<Range>),
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is looked at.
+    pub access: Access,
+    /// Whether from the end to the beginning.
+    pub is_reverse: bool,
+    /// Whether documents come in the order of the sort.
+    pub is_sorted: bool,
+}
+
+/// The plan for `filter` and `sort` over `collection`.
+pub fn plan(collection: &Collection, filter: &Filter, sort: &Sort) -> Plan {
+    let fields = conjunction(filter);
+    if let Some(ids) = ids(&fields) {
+        let is_sorted = ids.len() <= 1 || sort.is_empty();
+        return Plan {
+            access: Access::Ids(ids),
+            is_reverse: false,
+            is_sorted,
+        };
+    }
+    let candidates = collection
+        .indexes
+        .iter()
+        .filter_map(|index| candidate(index, &fields, sort));
+    let best = candidates.max_by_key(|candidate| candidate.score);
+    best.map_or_else(|| scan(collection, &fields, sort), |best| best.plan)
+}
+
+/// The plan where a hint names the index, by name or key, or `{$natural: ±1}`.
+///
+/// # Errors
+/// `BadValue` for an index that is not there.
+pub fn plan_with(
+    collection: &Collection,
+    filter: &Filter,
+    sort: &Sort,
+    hint: &Hint,
+) -> Result<Plan, Refusal> {
+    let fields = conjunction(filter);
+    let index = match hint {
+        Hint::Natural { is_reverse } => {
+            let mut plan = scan(collection, &[], &Sort::default());
+            plan.is_reverse = *is_reverse;
+            plan.is_sorted = sort.is_empty();
+            return Ok(plan);
+        }
+        Hint::Id => return Ok(scan(collection, &fields, sort)),
+        Hint::Name(name) => collection.indexes.iter().find(|index| index.name == *name),
+        Hint::Key(key) => collection.indexes.iter().find(|index| index.key == *key),
+    };
+    let missing = || {
+        Refusal::new(
+            Code::BadValue,
+            "error processing query: planner returned error: hint provided does not correspond to an existing index",
+        )
+    };
+    let index = index.ok_or_else(missing)?;
+    Ok(candidate(index, &fields, sort)
+        .map_or_else(|| whole(index, sort), |candidate| candidate.plan))
+}
+
+/// An index that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// None: the collection itself.
+    Natural {
+        /// From its end.
+        is_reverse: bool,
+    },
+    /// That of `_id`.
+    Id,
+    /// By its name.
+    Name(String),
+    /// By its key, a document.
+    Key(Vec<u8>),
+}
+
+impl Hint {
+    /// What a command says.
+    ///
+    /// # Errors
+    /// `BadValue` for other types.
+    pub fn of(value: drumlin_doc::Value<'_>) -> Result<Self, Refusal> {
+        if let Some(name) = value.as_str() {
+            return Ok(if name == "_id_" {
+                Self::Id
+            } else {
+                Self::Name(name.to_owned())
+            });
+        }
+        let key = value
+            .as_document()
+            .ok_or_else(|| Refusal::bad_value("hint must be the name or the key of an index"))?;
+        match key.iter().next() {
+            Some(first) if first.name == b"$natural" => Ok(Self::Natural {
+                is_reverse: first.value.as_whole() == Some(-1),
+            }),
+            Some(first) if first.name == b"_id" && key.iter().count() == 1 => Ok(Self::Id),
+            _ => Ok(Self::Key(key.0.to_vec())),
+        }
+    }
+}
+
+/// What has to be true of fields, whatever else.
+fn conjunction(filter: &Filter) -> Vec<(&Path, &Test)> {
+    match filter {
+        Filter::And(parts) => parts.iter().flat_map(conjunction).collect(),
+        Filter::Or(parts) if parts.len() == 1 => parts.iter().flat_map(conjunction).collect(),
+        Filter::Field(path, test) => vec![(path, test)],
+        _ => Vec::new(),
+    }
+}
+
+/// The intervals of a field, of all that is said of it.
+fn of_field(fields: &[(&Path, &Test)], path: &Path, one_value: bool) -> Option<Vec<Interval>> {
+    let tests = fields
+        .iter()
+        .filter(|(of, _)| *of == path)
+        .map(|(_, test)| (*test).clone());
+    let mut tests: Vec<Test> = tests.collect();
+    match tests.len() {
+        0 => None,
+        1 => intervals(&tests.pop()?, one_value),
+        _ => intervals(&Test::All(tests), one_value),
+    }
+}
+
+/// The keys of `_id`, where the filter says which there are.
+fn ids(fields: &[(&Path, &Test)]) -> Option<Vec<Vec<u8>>> {
+    let found = of_field(fields, &Path::new("_id"), true)?;
+    found
+        .iter()
+        .all(|it| it.is_point)
+        .then(|| found.into_iter().map(|it| it.low).collect())
+}
+
+/// The collection, or the part of it that the filter says of `_id`.
+fn scan(collection: &Collection, fields: &[(&Path, &Test)], sort: &Sort) -> Plan {
+    let id = Path::new("_id");
+    let ident = collection.ident;
+    let found = of_field(fields, &id, true);
+    let ranges = found.map(|found| {
+        found
+            .iter()
+            .map(|it| (under(ident, &it.low), under(ident, &it.high)))
+            .collect()
+    });
+    let (is_reverse, is_sorted) = match sort.0.first() {
+        None => (false, true),
+        // Nothing comes behind `_id`, which no two documents share. An array is no `_id`.
+        Some((path, is_descending)) if *path == id => (*is_descending, true),
+        Some(_) => (false, false),
+    };
+    Plan {
+        access: Access::Collection(ranges.unwrap_or_else(|| vec![range_of(ident)])),
+        is_reverse,
+        is_sorted,
+    }
+}
+
+/// All of an index.
+fn whole(index: &Arc<Index>, sort: &Sort) -> Plan {
+    let order = order(index, 0, sort);
+    Plan {
+        access: Access::Index(Arc::clone(index), vec![range_of(index.ident)]),
+        is_reverse: order == Some(true),
+        is_sorted: sort.is_empty() || order.is_some(),
+    }
+}
+
+struct Candidate {
+    plan: Plan,
+    /// Fields that are points, whether a range follows, whether the order is the sort's.
+    score: (usize, bool, bool),
+}
+
+fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Option<Candidate> {
+    let is_multikey = index.is_multikey();
+    let mut prefixes: Vec<Vec<u8>> = vec![index.ident.to_be_bytes().to_vec()];
+    let mut ranges: Option<Vec<Range>> = None;
+    let mut points = 0;
+    let mut is_single = true;
+    for (at, (path, is_descending)) in index.fields.0.iter().enumerate() {
+        // Of arrays, one element may pass one test and another one the next.
+        if at > 0 && is_multikey {
+            break;
+        }
+        let Some(mut found) = of_field(fields, path, !is_multikey) else {
+            break;
+        };
+        if at == 0 && index.sparse && holds_null(&found) {
+            return None;
+        }
+        if *is_descending {
+            found = found.iter().map(Interval::inverted).collect();
+            found.sort();
+        }
+        let product = prefixes.len().saturating_mul(found.len());
+        if product > RANGES_MAX {
+            break;
+        }
+        let is_all_points = found.iter().all(|it| it.is_point);
+        if is_all_points {
+            is_single &= found.len() <= 1;
+            points += 1;
+            let keys: Vec<_> = found.into_iter().map(|it| it.low).collect();
+            prefixes = prefixes
+                .iter()
+                .flat_map(|prefix| {
+                    keys.iter()
+                        .map(move |key| [prefix.as_slice(), key].concat())
+                })
+                .collect();
+            continue;
+        }
+        let all = prefixes.iter().flat_map(|prefix| {
+            found.iter().map(move |it| {
+                (
+                    [prefix.as_slice(), &it.low].concat(),
+                    [prefix.as_slice(), &it.high].concat(),
+                )
+            })
+        });
+        is_single &= found.len() == 1;
+        ranges = Some(all.collect());
+        break;
+    }
+    let has_range = ranges.is_some();
+    let order = (is_single && !is_multikey)
+        .then(|| order(index, points, sort))
+        .flatten();
+    let serves = !sort.is_empty() && order.is_some();
+    // An index for the sort alone has to have all documents.
+    if points == 0 && !has_range && (!serves || index.sparse) {
+        return None;
+    }
+    let ends = |prefix: Vec<u8>| {
+        let end = [prefix.as_slice(), &[keystring::BEHIND]].concat();
+        (prefix, end)
+    };
+    let mut ranges = ranges.unwrap_or_else(|| prefixes.into_iter().map(ends).collect());
+    ranges.sort();
+    Some(Candidate {
+        plan: Plan {
+            access: Access::Index(Arc::clone(index), ranges),
+            is_reverse: order == Some(true),
+            is_sorted: sort.is_empty() || serves,
+        },
+        score: (points, has_range, serves),
+    })
+}
+
+/// Whether the entries of the index come in the order of `sort` once the first `points` fields are fixed, and whether backwards.
+fn order(index: &Index, points: usize, sort: &Sort) -> Option<bool> {
+    if index.is_multikey() {
+        return None;
+    }
+    let fixed = index.fields.0.get(..points).unwrap_or_default();
+    let wanted: Vec<_> = sort
+        .0
+        .iter()
+        .filter(|(path, _)| fixed.iter().all(|(known, _)| known != path))
+        .collect();
+    let rest = index.fields.0.get(points..).unwrap_or_default();
+    let first = match (wanted.first(), rest.first()) {
+        (None, _) => return Some(false),
+        (Some(wanted), Some(first)) => wanted.1 != first.1,
+        (Some(_), None) => return None,
+    };
+    let mut pairs = wanted.iter().zip(rest);
+    let goes = pairs.all(|(wanted, has)| wanted.0 == has.0 && (wanted.1 != has.1) == first);
+    (goes && wanted.len() <= rest.len()).then_some(first)
+}
+
+impl Plan {
+    /// The plan as `explain` tells it: a stage, and its input.
+    pub fn explain(&self, out: &mut drumlin_doc::Builder) {
+        let direction = if self.is_reverse {
+            "backward"
+        } else {
+            "forward"
+        };
+        match &self.access {
+            Access::Ids(_) => {
+                out.str("stage", "IDHACK");
+            }
+            Access::Collection(_) => {
+                out.str("stage", "COLLSCAN").str("direction", direction);
+            }
+            Access::Index(index, ranges) => {
+                out.str("stage", "FETCH")
+                    .open(drumlin_doc::Kind::Document, "inputStage");
+                out.str("stage", "IXSCAN")
+                    .str("indexName", &index.name)
+                    .document("keyPattern", Document(&index.key));
+                out.bool("isMultiKey", index.is_multikey())
+                    .bool("isUnique", index.unique)
+                    .bool("isSparse", index.sparse);
+                out.str("direction", direction)
+                    .count("ranges", ranges.len() as u64)
+                    .close();
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Catalog and data of one moment.
+
+use std::sync::Arc;
+
+use drumlin::{DbIterator, ReadOptions, Result, View};
+
+use crate::catalog::{Catalog, Collection, Name};
+use crate::families::Families;
+use crate::form;
+use crate::layout::under;
+
+/// See the module. It holds memory and files of its moment: for a command, not for hours.
+#[derive(Clone, Debug)]
+pub struct Reads<'a> {
+    pub(crate) families: &'a Families,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) view: View,
+}
+
+impl Reads<'_> {
+    /// The collections.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The collection of that name.
+    pub fn collection(&self, name: &Name) -> Option<Arc<Collection>> {
+        self.catalog.get(name).cloned()
+    }
+
+    /// The document whose `_id` has that key.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn document(&self, collection: &Collection, id_key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let key = under(collection.ident, id_key);
+        let stored = self
+            .view
+            .get_cf(&self.families.docs, key, &ReadOptions::default())?;
+        stored
+            .map(|stored| Ok(form::decode(id_key, &stored)?.into_owned()))
+            .transpose()
+    }
+
+    /// A cursor over documents (`None`) or over the entries of indexes, between two keys.
+    pub(crate) fn cursor(&self, of_index: bool, (begin, end): (Vec<u8>, Vec<u8>)) -> DbIterator {
+        let families = self.families;
+        let family = if of_index {
+            &families.index
+        } else {
+            &families.docs
+        };
+        let options = ReadOptions {
+            lower_bound: Some(begin),
+            upper_bound: Some(end),
+            ..ReadOptions::default()
+        };
+        self.view.iter_cf(family, &options)
+    }
+}

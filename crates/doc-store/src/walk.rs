@@ -1,0 +1,173 @@
+//! A plan carried out, in pieces: between two of them nothing is held but the place.
+
+use std::collections::HashSet;
+
+use drumlin::{DbIterator, Error, Result};
+use drumlin_doc::Document;
+
+use crate::catalog::Collection;
+use crate::failure::Outcome;
+use crate::form;
+use crate::plan::{Access, Plan};
+use crate::reads::Reads;
+
+/// The most keys of `_id` that a walk remembers, so that a document with several entries comes once.
+const SEEN_MAX: usize = 4 << 20;
+
+/// See the module. A document that moves in an index between two pieces may come twice or not at all, as of a cursor of MongoDB.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    plan: Plan,
+    /// The range, or the place in the list of keys.
+    range: usize,
+    /// The key that was the last one, in the range.
+    after: Option<Vec<u8>>,
+    seen: HashSet<Vec<u8>>,
+    /// Index entries that were looked at.
+    pub keys_examined: u64,
+    /// Documents that were looked at.
+    pub documents_examined: u64,
+}
+
+/// What a visitor says.
+type Visit<'v> = dyn FnMut(&[u8], Document<'_>) -> Outcome<bool> + 'v;
+
+impl Walk {
+    /// The beginning of a plan.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            range: 0,
+            after: None,
+            seen: HashSet::new(),
+            keys_examined: 0,
+            documents_examined: 0,
+        }
+    }
+
+    /// Its plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Shows documents to `visit`, each with the key of its `_id`, until it returns false; whether there are no more.
+    ///
+    /// # Errors
+    /// Those of `visit`; of the engine.
+    pub fn go_on(
+        &mut self,
+        reads: &Reads<'_>,
+        collection: &Collection,
+        visit: &mut Visit<'_>,
+    ) -> Outcome<bool> {
+        let access = self.plan.access.clone();
+        match &access {
+            Access::Ids(ids) => {
+                while let Some(id) = ids.get(self.range) {
+                    self.range += 1;
+                    let Some(document) = reads.document(collection, id)? else {
+                        continue;
+                    };
+                    self.documents_examined += 1;
+                    if !visit(id, Document(&document))? {
+                        return Ok(self.range == ids.len());
+                    }
+                }
+                Ok(true)
+            }
+            Access::Collection(ranges) | Access::Index(_, ranges) => {
+                while let Some(at) = self.place(ranges.len()) {
+                    let range = ranges.get(at).cloned().unwrap_or_default();
+                    let of_index = matches!(access, Access::Index(..));
+                    let mut cursor = reads.cursor(of_index, range);
+                    self.seek(&mut cursor);
+                    while cursor.valid() {
+                        self.after = Some(cursor.key().to_vec());
+                        if !self.show(reads, collection, &access, &cursor, visit)? {
+                            return Ok(false);
+                        }
+                        self.step(&mut cursor);
+                    }
+                    cursor.status()?;
+                    self.range += 1;
+                    self.after = None;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// The range that is walked now.
+    fn place(&self, ranges: usize) -> Option<usize> {
+        match self.plan.is_reverse {
+            true => ranges.checked_sub(self.range + 1),
+            false => (self.range < ranges).then_some(self.range),
+        }
+    }
+
+    fn step(&self, cursor: &mut DbIterator) {
+        match self.plan.is_reverse {
+            true => cursor.prev(),
+            false => cursor.next(),
+        }
+    }
+
+    fn seek(&self, cursor: &mut DbIterator) {
+        match (&self.after, self.plan.is_reverse) {
+            (None, false) => cursor.seek_to_first(),
+            (None, true) => cursor.seek_to_last(),
+            (Some(after), false) => cursor.seek(after),
+            (Some(after), true) => cursor.seek_for_prev(after),
+        }
+        let is_same = self
+            .after
+            .as_ref()
+            .is_some_and(|after| cursor.valid() && cursor.key() == after);
+        if is_same {
+            self.step(cursor);
+        }
+    }
+
+    /// Shows what is at the cursor; whether to go on.
+    fn show(
+        &mut self,
+        reads: &Reads<'_>,
+        collection: &Collection,
+        access: &Access,
+        cursor: &DbIterator,
+        visit: &mut Visit<'_>,
+    ) -> Outcome<bool> {
+        let damaged = || Error::corruption("an index entry is not whole");
+        let Access::Index(index, _) = access else {
+            let id = cursor.key().get(4..).ok_or_else(damaged)?;
+            self.documents_examined += 1;
+            let document = form::decode(id, cursor.try_value()?)?;
+            return visit(id, Document(&document));
+        };
+        self.keys_examined += 1;
+        let id = index
+            .id_of(cursor.key(), cursor.try_value()?)
+            .ok_or_else(damaged)?;
+        if index.is_multikey() {
+            if self.seen.len() >= SEEN_MAX {
+                let text = format!(
+                    "a walk of the index {} met more than {SEEN_MAX} documents with arrays",
+                    index.name
+                );
+                return Err(drumlin_doc::Refusal::new(drumlin_doc::Code::MemoryLimit, text).into());
+            }
+            if !self.seen.insert(id.to_vec()) {
+                return Ok(true);
+            }
+        }
+        let document: Result<Option<Vec<u8>>> = reads.document(collection, id);
+        let document = document?.ok_or_else(|| {
+            Error::corruption(format!(
+                "the index {} of {} has an entry without a document",
+                index.name, collection.name
+            ))
+        })?;
+        self.documents_examined += 1;
+        visit(id, Document(&document))
+    }
+}

@@ -1,0 +1,199 @@
+//! Goal: what callers count on, one by one. Method: small collections.
+
+use std::sync::Arc;
+
+use drumlin_doc::{Code, Document};
+use drumlin_doc_store::{Failure, Name, NewIndex, Step};
+use drumlin_fs::StrictMemFileSystem;
+
+use crate::json::doc;
+use crate::world::{Model, compare, id_of, name, open};
+
+fn code<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> Code {
+    match outcome.expect_err("refused") {
+        Failure::Refused(refusal) => refusal.code,
+        Failure::Engine(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn inserts_stop_at_the_first_error_only_if_they_are_ordered() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    let documents = [
+        r#"{"_id": 1}"#,
+        r#"{"_id": 1.0}"#,
+        r#"{"_id": 2}"#,
+        r#"{"_id": [3]}"#,
+        r#"{"_id": 4}"#,
+    ]
+    .map(doc);
+    let documents = documents.each_ref().map(|document| Document(document));
+    assert_eq!(
+        store.insert(&name(), &documents, true).expect("none"),
+        None,
+        "no collection"
+    );
+    store.create(&name()).expect("creates");
+    let done = store
+        .insert(&name(), &documents, true)
+        .expect("inserts")
+        .expect("a collection");
+    assert_eq!((done.count, done.errors.len(), done.errors[0].0), (1, 1, 1));
+    let done = store
+        .insert(&name(), &documents, false)
+        .expect("inserts")
+        .expect("a collection");
+    let errors: Vec<_> = done
+        .errors
+        .iter()
+        .map(|(at, refusal)| (*at, refusal.code))
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            (0, Code::DuplicateKey),
+            (1, Code::DuplicateKey),
+            (3, Code::InvalidIdField)
+        ]
+    );
+    assert_eq!(done.count, 2);
+}
+
+#[test]
+fn a_unique_key_that_is_free_again_may_be_taken() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let index = NewIndex {
+        name: "u".to_owned(),
+        key: doc(r#"{"u": 1}"#),
+        unique: true,
+        sparse: false,
+    };
+    store
+        .create_indexes(&name(), std::slice::from_ref(&index))
+        .expect("builds");
+    let [first, second] = [r#"{"_id": 1, "u": 5}"#, r#"{"_id": 2, "u": 6}"#].map(doc);
+    store
+        .insert(&name(), &[Document(&first), Document(&second)], true)
+        .expect("inserts");
+    let replace = |id: &[u8], new: &str| {
+        let new = doc(new);
+        store.modify(&name(), &id_of(id), &mut |_| Ok(Step::Replace(new.clone())))
+    };
+    assert_eq!(
+        code(replace(&second, r#"{"_id": 2, "u": 5}"#)),
+        Code::DuplicateKey
+    );
+    replace(&first, r#"{"_id": 1, "u": 7}"#).expect("moves");
+    replace(&second, r#"{"_id": 2, "u": 5}"#).expect("takes what is free");
+    let other = NewIndex {
+        unique: false,
+        ..index
+    };
+    assert_eq!(
+        code(store.create_indexes(&name(), &[other])),
+        Code::IndexKeySpecsConflict
+    );
+}
+
+#[test]
+fn a_dropped_collection_is_empty_when_it_is_made_anew() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let store = open(files).expect("opens");
+    let other = Name::new("db", "other");
+    for name in [&name(), &other] {
+        store.create(name).expect("creates");
+        store
+            .insert(name, &[Document(&doc(r#"{"_id": 1}"#))], true)
+            .expect("inserts");
+    }
+    assert_eq!(store.drop_collection(&name()).expect("drops"), Some(1));
+    assert_eq!(store.drop_collection(&name()).expect("drops"), None);
+    store.create(&name()).expect("creates");
+    compare(&store, &Model::new());
+    assert_eq!(store.collection(&other).expect("there").documents(), 1);
+    store.drop_database("db").expect("drops");
+    assert_eq!(store.catalog().iter().count(), 0);
+}
+
+#[test]
+fn names_and_directories_that_are_wrong_are_refused() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let store = open(Arc::<StrictMemFileSystem>::clone(&files)).expect("opens");
+    for (database, collection) in [
+        ("", "c"),
+        ("a.b", "c"),
+        ("d", ""),
+        ("d", "$x"),
+        ("d", "system.x"),
+        ("d", "a\0"),
+    ] {
+        assert_eq!(
+            code(store.create(&Name::new(database, collection))),
+            Code::InvalidNamespace
+        );
+    }
+    store.db().put(b"v", b"drumlin-mongo 9").expect("writes");
+    store.sync().expect("syncs");
+    drop(store);
+    let error = open(files).expect_err("a later format");
+    assert!(error.to_string().contains("drumlin-mongo 9"), "{error}");
+}
+
+#[test]
+fn writers_of_one_document_take_turns_and_unique_keys_are_taken_once() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let index = NewIndex {
+        name: "u".to_owned(),
+        key: doc(r#"{"u": 1}"#),
+        unique: true,
+        sparse: true,
+    };
+    store.create_indexes(&name(), &[index]).expect("builds");
+    let counter = doc(r#"{"_id": "counter", "n": 0}"#);
+    store
+        .insert(&name(), &[Document(&counter)], true)
+        .expect("inserts");
+    let inc = doc(r#"{"$inc": {"n": 1}}"#);
+    let update = drumlin_doc::Update::new(Document(&inc)).expect("an update");
+    let all = drumlin_doc::Filter::And(Vec::new());
+    let work = &|thread: u32| {
+        let mut taken = 0;
+        for n in 0..50 {
+            let counted = store.modify(&name(), &id_of(&counter), &mut |document| {
+                let applied = update.apply(document, &all, &drumlin_doc::Moment::default())?;
+                Ok(Step::Replace(applied.document))
+            });
+            counted.expect("counts");
+            let own = doc(&format!(r#"{{"_id": "{thread}-{n}", "u": {n}}}"#));
+            let done = store
+                .insert(&name(), &[Document(&own)], true)
+                .expect("inserts");
+            taken += done.expect("a collection").count;
+        }
+        taken
+    };
+    let taken: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("ends"))
+            .sum()
+    });
+    assert_eq!(taken, 50, "each key once");
+    let reads = store.reads();
+    let collection = reads.collection(&name()).expect("a collection");
+    let counted = reads
+        .document(&collection, &id_of(&counter))
+        .expect("reads")
+        .expect("it is there");
+    assert_eq!(
+        Document(&counted).get("n").and_then(|n| n.as_whole()),
+        Some(200)
+    );
+    assert_eq!(collection.documents(), 51);
+    reads.check(&collection).expect("whole");
+}

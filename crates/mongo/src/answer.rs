@@ -1,0 +1,232 @@
+//! From the bytes of a message to those of its reply.
+
+use drumlin_doc::{Builder, Code, Document, Refusal};
+
+use crate::command;
+use crate::shared::Shared;
+use crate::wire::header::Header;
+use crate::wire::request::{Request, Wrong};
+use crate::wire::{reply, request};
+
+/// What is to be done about a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Send these bytes; none where the client waits for nothing.
+    Send(Vec<u8>),
+    /// Close the connection, for this reason.
+    Close(String),
+}
+
+/// Carries out the whole message `bytes` of a connection. May wait for the disk.
+pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
+    let header = match Header::read(bytes) {
+        Ok(Some(header)) if header.len == bytes.len() => header,
+        Ok(_) => return Answer::Close("a message that is not whole".to_owned()),
+        Err(text) => return Answer::Close(text),
+    };
+    let request = match request::read(header, bytes) {
+        Ok(request) => request,
+        Err(Wrong::Close(text)) => return Answer::Close(text),
+        Err(Wrong::Refuse(refusal)) => {
+            return Answer::Send(reply::write(header, &command::refused(&refusal), false));
+        }
+    };
+    let document = run(shared, connection, &request);
+    match request.is_silent {
+        true => Answer::Send(Vec::new()),
+        false => Answer::Send(reply::write(header, &document, request.has_checksum)),
+    }
+}
+
+fn run(shared: &Shared, connection: u64, request: &Request<'_>) -> Vec<u8> {
+    let Some(of) = request.query_of else {
+        return command::run(shared, connection, request.body, &request.sequences);
+    };
+    // Some drivers wrap the command when they have more to say.
+    let body = ["$query", "query"]
+        .iter()
+        .find_map(|name| request.body.get(name)?.as_document());
+    let body = body.unwrap_or(request.body);
+    let name = body
+        .iter()
+        .next()
+        .map(|first| first.name_str())
+        .unwrap_or_default();
+    let served = [
+        "hello",
+        "isMaster",
+        "ismaster",
+        "ping",
+        "buildInfo",
+        "buildinfo",
+    ];
+    let Some(database) = of.strip_suffix(".$cmd").filter(|_| served.contains(&name)) else {
+        let text = format!(
+            "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade."
+        );
+        return command::refused(&Refusal::new(Code::UnsupportedOpQuery, text));
+    };
+    let mut with = Builder::new();
+    for element in body {
+        with.value(element.name, element.value);
+    }
+    with.str("$db", database);
+    command::run(shared, connection, Document(&with.finish()), &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use drumlin::Options;
+    use drumlin_doc_store::{Store, StoreOptions};
+    use drumlin_fs::{Env, StrictMemFileSystem};
+
+    use super::*;
+    use crate::wire::header::{OP_MSG, OP_QUERY};
+
+    fn shared() -> Arc<Shared> {
+        let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+        let engine = Options {
+            env: env.clone(),
+            background_threads: Some(0),
+            memory_budget: Some(4 << 20),
+            ..Options::default()
+        };
+        let store = Store::open(Path::new("/mongo"), StoreOptions { engine }).expect("opens");
+        Shared::new(store, env)
+    }
+
+    fn command(name: &str) -> Vec<u8> {
+        let mut out = Builder::new();
+        out.i32(name, 1).str("$db", "admin");
+        out.finish()
+    }
+
+    /// A message of flags and sections, with a checksum where the flags say so.
+    fn message(flags: u32, sections: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; 4];
+        for number in [9, 0, OP_MSG, flags] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for (kind, section) in sections {
+            bytes.push(*kind);
+            bytes.extend_from_slice(section);
+        }
+        let len = bytes.len() as u32 + 4 * (flags & 1);
+        bytes[..4].copy_from_slice(&len.to_le_bytes());
+        if flags & 1 == 1 {
+            let sum = drumlin_base::checksum::crc32c(&bytes);
+            bytes.extend_from_slice(&sum.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn reply(shared: &Shared, message: &[u8]) -> Vec<u8> {
+        match answer(shared, 1, message) {
+            Answer::Send(bytes) => bytes,
+            Answer::Close(reason) => panic!("{reason}"),
+        }
+    }
+
+    fn ok(document: &[u8]) -> bool {
+        Document(document)
+            .get("ok")
+            .is_some_and(|ok| ok.as_whole() == Some(1))
+    }
+
+    #[test]
+    fn a_checksum_is_looked_at_and_answered() {
+        let shared = shared();
+        let whole = message(1, &[(0, &command("ping"))]);
+        let bytes = reply(&shared, &whole);
+        let (covered, sum) = bytes.split_last_chunk::<4>().expect("a checksum");
+        assert_eq!(drumlin_base::checksum::crc32c(covered).to_le_bytes(), *sum);
+        assert!(ok(&covered[21..]));
+        for at in 21..whole.len() {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 4;
+            assert!(
+                matches!(answer(&shared, 1, &wrong), Answer::Close(_)),
+                "byte {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn lists_beside_the_body_stand_for_its_fields() {
+        let shared = shared();
+        let mut body = Builder::new();
+        body.str("insert", "c").str("$db", "d");
+        let body = body.finish();
+        let document = command("x");
+        let mut list = b"documents\0".to_vec();
+        list.extend_from_slice(&document);
+        let list = [&(list.len() as u32 + 4).to_le_bytes(), list.as_slice()].concat();
+        let bytes = reply(&shared, &message(0, &[(1, &list), (0, &body)]));
+        assert_eq!(
+            Document(&bytes[21..]).get("n").and_then(|n| n.as_whole()),
+            Some(1)
+        );
+        // Nothing is said where nobody listens, but it is done.
+        assert_eq!(reply(&shared, &message(2, &[(0, &body), (1, &list)])), b"");
+        let name = drumlin_doc_store::Name::new("d", "c");
+        assert_eq!(shared.store.collection(&name).expect("made").documents(), 2);
+        for wrong in [
+            message(0, &[(0, &body), (1, &list), (1, &list)]),
+            message(0, &[(0, &body), (0, &body)]),
+            message(0, &[(1, &list)]),
+            message(4, &[(0, &body)]),
+            message(0, &[(7, &body)]),
+            message(0, &[(0, &body[..body.len() - 1])]),
+        ] {
+            assert!(matches!(answer(&shared, 1, &wrong), Answer::Close(_)));
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_no_document_is_refused_and_the_connection_goes_on() {
+        let shared = shared();
+        let mut body = command("ping");
+        body[4] = 0x20;
+        let bytes = reply(&shared, &message(0, &[(0, &body)]));
+        assert_eq!(
+            Document(&bytes[21..])
+                .get("code")
+                .and_then(|code| code.as_whole()),
+            Some(22)
+        );
+    }
+
+    #[test]
+    fn old_queries_are_for_the_handshake_only() {
+        let shared = shared();
+        let query = |of: &str, name: &str| {
+            let mut bytes = vec![0; 4];
+            for number in [9, 0, OP_QUERY, 0] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            bytes.extend_from_slice(of.as_bytes());
+            bytes.extend_from_slice(&[0; 9]);
+            let mut body = Builder::new();
+            body.i32(name, 1);
+            bytes.extend_from_slice(&body.finish());
+            let len = bytes.len() as u32;
+            bytes[..4].copy_from_slice(&len.to_le_bytes());
+            reply(&shared, &bytes)
+        };
+        assert!(ok(&query("admin.$cmd", "isMaster")[36..]));
+        for refused in [
+            query("admin.$cmd", "dropDatabase"),
+            query("d.c", "isMaster"),
+        ] {
+            assert_eq!(
+                Document(&refused[36..])
+                    .get("code")
+                    .and_then(|code| code.as_whole()),
+                Some(352)
+            );
+        }
+    }
+}

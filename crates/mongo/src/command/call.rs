@@ -1,0 +1,284 @@
+//! A command that was sent: its arguments.
+
+use std::time::Duration;
+
+use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Sort, Value};
+use drumlin_doc_store::{Hint, Name};
+
+use crate::query::{Deadline, Query};
+use crate::shared::Shared;
+
+/// Arguments that every command takes.
+const GENERIC: [&str; 19] = [
+    "$db",
+    "lsid",
+    "txnNumber",
+    "autocommit",
+    "startTransaction",
+    "readConcern",
+    "writeConcern",
+    "$readPreference",
+    "$clusterTime",
+    "maxTimeMS",
+    "comment",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "$audit",
+    "$client",
+    "$configServerState",
+    "allowImplicitCollectionCreation",
+    "$oplogQueryData",
+];
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) connection: u64,
+    pub(super) database: &'a str,
+    pub(super) name: &'a str,
+    pub(super) body: Document<'a>,
+    pub(super) sequences: &'a [(&'a str, Vec<Document<'a>>)],
+}
+
+impl<'a> Call<'a> {
+    /// Refuses arguments that are not in `known`, nor in `unserved`, which are refused by name.
+    ///
+    /// # Errors
+    /// `Location40415`, `CommandNotSupported`.
+    pub(super) fn accept(&self, known: &[&str], unserved: &[&str]) -> Outcome<()> {
+        for element in self.body.iter().skip(1) {
+            let name = element.name_str();
+            let is_said =
+                !matches!(element.value.as_bool(), Some(false)) && element.value.kind != Kind::Null;
+            if unserved.contains(&name) && is_said {
+                return Err(Refusal::not_supported(format!(
+                    "the argument '{name}' of {}",
+                    self.name
+                )));
+            }
+            if !known.contains(&name) && !unserved.contains(&name) && !GENERIC.contains(&name) {
+                let text = format!("BSON field '{}.{name}' is an unknown field.", self.name);
+                return Err(Refusal::new(Code::UnknownField, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what all commands refuse.
+    ///
+    /// # Errors
+    /// `IllegalOperation` for transactions and retryable writes, `BadValue`, `InvalidOptions`, `CommandNotSupported`.
+    pub(super) fn check_generic(&self) -> Outcome<()> {
+        if self.body.get("txnNumber").is_some() || self.body.get("startTransaction").is_some() {
+            let text = "Transaction numbers are only allowed on a replica set member or mongos";
+            return Err(Refusal::new(Code::IllegalOperation, text));
+        }
+        if self.body.get("apiStrict").is_some_and(Value::is_truthy) {
+            return Err(Refusal::not_supported("apiStrict"));
+        }
+        if let Some(version) = self.body.get("apiVersion")
+            && version.as_str() != Some("1")
+        {
+            return Err(Refusal::bad_value("API version must be \"1\""));
+        }
+        self.syncs_reads().map(|_| ())
+    }
+
+    /// Whether what is read has to outlive a power cut.
+    ///
+    /// # Errors
+    /// `InvalidOptions` for levels that are not served.
+    pub(super) fn syncs_reads(&self) -> Outcome<bool> {
+        let concern = self.body.get("readConcern").and_then(Value::as_document);
+        let level = concern.and_then(|concern| concern.get("level"));
+        match level.map(|level| level.as_str().unwrap_or_default()) {
+            None | Some("local" | "available") => Ok(false),
+            Some("majority" | "linearizable") => Ok(true),
+            Some(other) => Err(Refusal::new(
+                Code::InvalidOptions,
+                format!("readConcern level '{other}' is not supported by this server"),
+            )),
+        }
+    }
+
+    /// Whether the reply waits until the write outlives a power cut.
+    ///
+    /// # Errors
+    /// `BadValue` for more nodes than one; `FailedToParse`.
+    pub(super) fn syncs_writes(&self) -> Outcome<bool> {
+        let Some(concern) = self.body.get("writeConcern") else {
+            return Ok(false);
+        };
+        let wrong = || Refusal::parse("writeConcern must be a document");
+        let concern = concern.as_document().ok_or_else(wrong)?;
+        let is_journaled = ["j", "fsync"]
+            .iter()
+            .any(|name| concern.get(name).is_some_and(Value::is_truthy));
+        let is_majority = match concern.get("w") {
+            None => false,
+            Some(w) => match (w.as_whole(), w.as_str()) {
+                (Some(0 | 1), _) => false,
+                (Some(_), _) => {
+                    return Err(Refusal::bad_value(
+                        "cannot use 'w' > 1 when a host is not replicated",
+                    ));
+                }
+                (_, Some("majority")) => true,
+                (_, Some(tag)) => {
+                    return Err(Refusal::bad_value(format!(
+                        "cannot use non-majority 'w' mode {tag:?} when a host is not a member of a replica set"
+                    )));
+                }
+                _ => return Err(Refusal::parse("w has to be a number or string")),
+            },
+        };
+        Ok(is_journaled || is_majority)
+    }
+
+    /// The collection that the command names as its value.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`, `BadValue`.
+    pub(super) fn collection(&self) -> Outcome<Name> {
+        let value = self.body.iter().next().map(|first| first.value);
+        self.collection_of(value)
+    }
+
+    pub(super) fn collection_of(&self, value: Option<Value<'_>>) -> Outcome<Name> {
+        let name = value
+            .and_then(Value::as_str)
+            .filter(|_| value.is_some_and(|value| value.kind == Kind::String));
+        let wrong = || {
+            Refusal::new(
+                Code::InvalidNamespace,
+                format!(
+                    "collection name has invalid type or is missing in {}",
+                    self.name
+                ),
+            )
+        };
+        let name = name.ok_or_else(wrong)?;
+        match name.is_empty() {
+            true => Err(Refusal::new(
+                Code::InvalidNamespace,
+                format!("Invalid namespace specified '{}.'", self.database),
+            )),
+            false => Ok(Name::new(self.database, name)),
+        }
+    }
+
+    pub(super) fn mismatch(&self, field: &str, value: Value<'_>, wanted: &str) -> Refusal {
+        Refusal::type_mismatch(format!(
+            "BSON field '{}.{field}' is the wrong type '{}', expected type '{wanted}'",
+            self.name,
+            value.kind.name()
+        ))
+    }
+
+    /// A document, if it is there and not null.
+    pub(super) fn document(&self, field: &str) -> Outcome<Option<Document<'a>>> {
+        match self.body.get(field) {
+            None => Ok(None),
+            Some(value) if value.kind == Kind::Null => Ok(None),
+            Some(value) if value.kind == Kind::Document => Ok(value.as_document()),
+            Some(value) => Err(self.mismatch(field, value, "object")),
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn count(&self, field: &str) -> Outcome<Option<u64>> {
+        let Some(value) = self
+            .body
+            .get(field)
+            .filter(|value| value.kind != Kind::Null)
+        else {
+            return Ok(None);
+        };
+        let whole = value
+            .as_whole()
+            .ok_or_else(|| self.mismatch(field, value, "long"))?;
+        let negative = |_| {
+            Refusal::bad_value(format!(
+                "BSON field '{field}' value must be >= 0, actual value '{whole}'"
+            ))
+        };
+        u64::try_from(whole).map(Some).map_err(negative)
+    }
+
+    /// A flag; false where it is not there.
+    pub(super) fn flag(&self, field: &str) -> bool {
+        self.body.get(field).is_some_and(Value::is_truthy)
+    }
+
+    /// The documents of a list, from a sequence beside the body or from the body.
+    pub(super) fn documents(&self, field: &str) -> Outcome<Vec<Document<'a>>> {
+        if let Some((_, documents)) = self.sequences.iter().find(|(name, _)| *name == field) {
+            return Ok(documents.clone());
+        }
+        let missing = || {
+            Refusal::new(
+                Code::UnknownField,
+                format!(
+                    "BSON field '{}.{field}' is missing but a required field",
+                    self.name
+                ),
+            )
+        };
+        let value = self.body.get(field).ok_or_else(missing)?;
+        let items = value
+            .as_array()
+            .ok_or_else(|| self.mismatch(field, value, "array"))?;
+        let documents = items.iter().map(|item| match item.value.kind {
+            Kind::Document => Ok(Document(item.value.bytes)),
+            _ => Err(self.mismatch(field, item.value, "object")),
+        });
+        documents.collect()
+    }
+
+    pub(super) fn filter(&self, field: &str) -> Outcome<Filter> {
+        Filter::new(self.document(field)?.unwrap_or(Document::EMPTY))
+    }
+
+    pub(super) fn sort(&self, field: &str) -> Outcome<Sort> {
+        Sort::new(self.document(field)?.unwrap_or(Document::EMPTY))
+    }
+
+    pub(super) fn hint(&self) -> Outcome<Option<Hint>> {
+        hint_of(self.body)
+    }
+
+    /// Filter, sort, skip, limit and hint of `find` and `count`.
+    pub(super) fn query(&self, filter: &str) -> Outcome<Query> {
+        Ok(Query {
+            filter: self.filter(filter)?,
+            sort: self.sort("sort")?,
+            skip: self.count("skip")?.unwrap_or(0),
+            limit: self
+                .count("limit")?
+                .filter(|limit| *limit > 0)
+                .unwrap_or(u64::MAX),
+            hint: self.hint()?,
+        })
+    }
+
+    pub(super) fn deadline(&self) -> Deadline<'a> {
+        let ms = self.body.get("maxTimeMS").and_then(Value::as_whole);
+        let ms = ms
+            .and_then(|ms| u64::try_from(ms).ok())
+            .filter(|ms| *ms > 0);
+        let clock = &*self.shared.env.clock;
+        Deadline {
+            clock,
+            at: ms.map(|ms| clock.monotonic() + Duration::from_millis(ms)),
+        }
+    }
+}
+
+/// The hint of a command or of one of its statements.
+pub(super) fn hint_of(of: Document<'_>) -> Outcome<Option<Hint>> {
+    let hint = of.get("hint").filter(|hint| hint.kind != Kind::Null);
+    let hint = hint.filter(|hint| hint.as_document().is_none_or(|key| !key.is_empty()));
+    hint.map(Hint::of).transpose()
+}

@@ -1,0 +1,136 @@
+//! Collections and databases: made, removed, listed.
+
+use std::collections::BTreeMap;
+
+use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal};
+use drumlin_doc_store::Outcome;
+
+use super::call::Call;
+use super::cursor::batch_of;
+
+/// `create`.
+pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
+    let unserved = [
+        "capped",
+        "size",
+        "max",
+        "validator",
+        "validationLevel",
+        "validationAction",
+        "viewOn",
+        "pipeline",
+        "collation",
+        "timeseries",
+        "expireAfterSeconds",
+        "clusteredIndex",
+        "changeStreamPreAndPostImages",
+        "storageEngine",
+        "indexOptionDefaults",
+        "encryptedFields",
+    ];
+    call.accept(&["idIndex", "autoIndexId"], &unserved)?;
+    let name = call.collection()?;
+    match call.shared.store.create(&name)? {
+        true => Ok(Builder::new()),
+        false => Err(Refusal::new(
+            Code::NamespaceExists,
+            format!("Collection {name} already exists."),
+        )
+        .into()),
+    }
+}
+
+/// `drop`.
+pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&[], &["encryptedFields"])?;
+    let name = call.collection()?;
+    let mut reply = Builder::new();
+    if let Some(indexes) = call.shared.store.drop_collection(&name)? {
+        reply
+            .count("nIndexesWas", indexes as u64)
+            .str("ns", &name.to_string());
+    }
+    Ok(reply)
+}
+
+/// `dropDatabase`.
+pub(super) fn drop_database(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&[], &[])?;
+    call.shared.store.drop_database(call.database)?;
+    let mut reply = Builder::new();
+    reply.str("dropped", call.database);
+    Ok(reply)
+}
+
+/// `listCollections`.
+pub(super) fn list_collections(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(
+        &["filter", "nameOnly", "authorizedCollections", "cursor"],
+        &[],
+    )?;
+    let filter = call.filter("filter")?;
+    let catalog = call.shared.store.catalog();
+    let mut found = Vec::new();
+    for collection in catalog
+        .iter()
+        .filter(|it| it.name.database == call.database)
+    {
+        let mut out = Builder::new();
+        out.str("name", &collection.name.collection)
+            .str("type", "collection");
+        if !call.flag("nameOnly") {
+            out.open(Kind::Document, "options").close();
+            out.open(Kind::Document, "info")
+                .bool("readOnly", false)
+                .binary("uuid", 4, &collection.uuid)
+                .close();
+            out.open(Kind::Document, "idIndex").i32("v", 2);
+            out.open(Kind::Document, "key")
+                .i32("_id", 1)
+                .close()
+                .str("name", "_id_")
+                .close();
+        }
+        let document = out.finish();
+        if filter.matches(Document(&document)) {
+            found.push(document);
+        }
+    }
+    batch_of(call, "$cmd.listCollections", found)
+}
+
+/// `listDatabases`.
+pub(super) fn list_databases(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["filter", "nameOnly", "authorizedDatabases"], &[])?;
+    let filter: Filter = call.filter("filter")?;
+    let catalog = call.shared.store.catalog();
+    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+    for collection in catalog.iter() {
+        *sizes.entry(&collection.name.database).or_default() += collection.bytes();
+    }
+    let mut reply = Builder::new();
+    let mut total = 0;
+    reply.open(Kind::Array, "databases");
+    let mut at = 0;
+    for (name, bytes) in sizes {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let mut out = Builder::new();
+        out.str("name", name);
+        if !call.flag("nameOnly") {
+            out.i64("sizeOnDisk", bytes).bool("empty", false);
+        }
+        let document = out.finish();
+        if filter.matches(Document(&document)) {
+            reply.document(at.to_string(), Document(&document));
+            at += 1;
+            total += bytes;
+        }
+    }
+    reply.close();
+    if !call.flag("nameOnly") {
+        reply
+            .i64("totalSize", total)
+            .i64("totalSizeMb", total >> 20);
+    }
+    Ok(reply)
+}

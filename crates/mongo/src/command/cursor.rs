@@ -1,0 +1,258 @@
+//! Batches of cursors: the first one, `getMore`, `killCursors`.
+
+use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value};
+use drumlin_doc_store::{Access, Name, Outcome, Reads};
+
+use crate::cursors::{Cursor, Source, Walking};
+use crate::query::Deadline;
+use crate::wire::limits::{BATCH_BYTES_MAX, FIRST_BATCH};
+
+use super::call::Call;
+
+/// A batch that is filled: documents up to a number and a size.
+struct Batch {
+    out: Builder,
+    count: u64,
+    most: u64,
+    bytes: usize,
+}
+
+impl Batch {
+    fn has_room(&self, document: &[u8]) -> bool {
+        let fits = self.bytes + document.len() <= BATCH_BYTES_MAX;
+        self.count < self.most && (fits || self.count == 0)
+    }
+
+    fn push(&mut self, document: &[u8]) {
+        self.out
+            .document(self.count.to_string(), Document(document));
+        self.count += 1;
+        self.bytes += document.len();
+    }
+}
+
+/// Replies with the first batch of `source`, and keeps a cursor for the rest if there is one.
+pub(super) fn first_batch(
+    call: &Call<'_>,
+    reads: &Reads<'_>,
+    name: Name,
+    source: Source,
+    batch: Option<u64>,
+    single: bool,
+) -> Outcome<Builder> {
+    let mut cursor = Cursor { name, source };
+    let mut out = Builder::new();
+    out.open(Kind::Document, "cursor")
+        .open(Kind::Array, "firstBatch");
+    let (mut out, is_over) = fill(
+        out,
+        &mut cursor,
+        reads,
+        batch.unwrap_or(FIRST_BATCH),
+        call.deadline(),
+    )?;
+    let name = cursor.name.to_string();
+    let id = match is_over || single {
+        true => 0,
+        false => call
+            .shared
+            .cursors
+            .open(cursor, call.shared.env.clock.monotonic())?,
+    };
+    out.close().i64("id", id).str("ns", &name).close();
+    Ok(out)
+}
+
+/// The first batch of what is all there, such as a list of collections.
+pub(super) fn batch_of(
+    call: &Call<'_>,
+    collection: &str,
+    documents: Vec<Vec<u8>>,
+) -> Outcome<Builder> {
+    let batch = call
+        .document("cursor")?
+        .and_then(|cursor| cursor.get("batchSize")?.as_whole());
+    let batch = batch.and_then(|batch| u64::try_from(batch).ok());
+    let name = Name::new(call.database, collection);
+    first_batch(
+        call,
+        &call.shared.store.reads(),
+        name,
+        Source::Ready(documents.into()),
+        batch,
+        false,
+    )
+}
+
+/// `getMore`.
+pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(
+        &["collection", "batchSize"],
+        &["term", "lastKnownCommittedOpTime"],
+    )?;
+    let first = call.body.iter().next().map(|first| first.value);
+    let id = first
+        .filter(|id| id.kind == Kind::Int64)
+        .and_then(Value::as_whole);
+    let id = id.ok_or_else(|| Refusal::type_mismatch("the cursor of getMore has to be a long"))?;
+    let name = call.collection_of(call.body.get("collection"))?;
+    let most = call
+        .count("batchSize")?
+        .filter(|most| *most > 0)
+        .unwrap_or(u64::MAX);
+    let mut cursor = call.shared.cursors.take(id, &name)?;
+    let mut out = Builder::new();
+    out.open(Kind::Document, "cursor")
+        .open(Kind::Array, "nextBatch");
+    let reads = call.shared.store.reads();
+    let (mut out, is_over) = fill(out, &mut cursor, &reads, most, call.deadline())?;
+    if !is_over {
+        call.shared
+            .cursors
+            .put_back(id, cursor, call.shared.env.clock.monotonic());
+    }
+    out.close()
+        .i64("id", if is_over { 0 } else { id })
+        .str("ns", &name.to_string())
+        .close();
+    Ok(out)
+}
+
+/// Fills a batch; whether the cursor is at its end.
+fn fill(
+    out: Builder,
+    cursor: &mut Cursor,
+    reads: &Reads<'_>,
+    most: u64,
+    deadline: Deadline<'_>,
+) -> Outcome<(Builder, bool)> {
+    let mut batch = Batch {
+        out,
+        count: 0,
+        most,
+        bytes: 0,
+    };
+    let is_over = match &mut cursor.source {
+        Source::Ready(documents) => {
+            while documents
+                .front()
+                .is_some_and(|document| batch.has_room(document))
+            {
+                documents
+                    .pop_front()
+                    .iter()
+                    .for_each(|document| batch.push(document));
+            }
+            documents.is_empty()
+        }
+        Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch, deadline)?,
+    };
+    Ok((batch.out, is_over))
+}
+
+fn walk(
+    walking: &mut Walking,
+    name: &Name,
+    reads: &Reads<'_>,
+    batch: &mut Batch,
+    deadline: Deadline<'_>,
+) -> Outcome<bool> {
+    let killed = |what: &str| {
+        Refusal::new(
+            Code::QueryPlanKilled,
+            format!("{what} of {name} was dropped while a cursor was open"),
+        )
+    };
+    let collection = reads
+        .collection(name)
+        .filter(|collection| collection.uuid == walking.uuid);
+    let collection = collection.ok_or_else(|| killed("the collection"))?;
+    if let Access::Index(index, _) = &walking.walk.plan().access
+        && !collection
+            .indexes
+            .iter()
+            .any(|known| std::sync::Arc::ptr_eq(known, index))
+    {
+        return Err(killed("an index").into());
+    }
+    if let Some(document) = walking.pending.take() {
+        match batch.has_room(&document) {
+            true => batch.push(&document),
+            false => walking.pending = Some(document),
+        }
+    }
+    if walking.pending.is_some() || walking.is_over || batch.most == 0 {
+        return Ok(walking.is_over && walking.pending.is_none());
+    }
+    let Walking {
+        walk,
+        filter,
+        projection,
+        skip,
+        limit,
+        pending,
+        ..
+    } = walking;
+    let mut seen = 0u64;
+    let is_over = *limit == 0
+        || walk.go_on(reads, &collection, &mut |_, document| {
+            seen += 1;
+            if seen.is_multiple_of(128) {
+                deadline.check()?;
+            }
+            if !filter.matches(document) {
+                return Ok(true);
+            }
+            if *skip > 0 {
+                *skip -= 1;
+                return Ok(true);
+            }
+            *limit -= 1;
+            let made;
+            let document = match projection {
+                Some(projection) => {
+                    made = projection.apply(document);
+                    made.as_slice()
+                }
+                None => document.0,
+            };
+            match batch.has_room(document) {
+                true => batch.push(document),
+                false => *pending = Some(document.to_vec()),
+            }
+            Ok(*limit > 0 && pending.is_none() && batch.count < batch.most)
+        })?;
+    walking.is_over = is_over || walking.limit == 0;
+    Ok(walking.is_over && walking.pending.is_none())
+}
+
+/// `killCursors`.
+pub(super) fn kill_cursors(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["cursors"], &[])?;
+    let missing = || Refusal::type_mismatch("killCursors needs an array of cursors");
+    let cursors = call
+        .body
+        .get("cursors")
+        .and_then(Value::as_array)
+        .ok_or_else(missing)?;
+    let ids: Vec<i64> = cursors
+        .iter()
+        .filter_map(|id| id.value.as_whole())
+        .collect();
+    let (killed, unknown): (Vec<i64>, Vec<i64>) =
+        ids.iter().partition(|id| call.shared.cursors.kill(**id));
+    let mut reply = Builder::new();
+    for (name, ids) in [
+        ("cursorsKilled", killed),
+        ("cursorsNotFound", unknown),
+        ("cursorsAlive", vec![]),
+        ("cursorsUnknown", vec![]),
+    ] {
+        reply.open(Kind::Array, name);
+        for (at, id) in ids.into_iter().enumerate() {
+            reply.i64(at.to_string(), id);
+        }
+        reply.close();
+    }
+    Ok(reply)
+}

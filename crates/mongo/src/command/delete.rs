@@ -1,0 +1,122 @@
+//! `delete`.
+
+use drumlin_doc::{Builder, Document, Filter, Refusal, Value};
+use drumlin_doc_store::{Failure, Name, Outcome, Step};
+
+use crate::query::{Query, each, too_much};
+use crate::wire::limits::STAGE_BYTES_MAX;
+
+use super::call::{Call, hint_of};
+use super::insert::check_count;
+use super::refusals::refusal_of;
+use super::write_reply::write_errors;
+
+/// See the module.
+pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["deletes", "ordered"], &["let"])?;
+    let name = call.collection()?;
+    let statements = call.documents("deletes")?;
+    check_count(statements.len())?;
+    let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
+    let (mut count, mut errors) = (0, Vec::new());
+    for (at, statement) in statements.iter().enumerate() {
+        match one(call, &name, *statement, &mut count) {
+            Ok(()) => {}
+            Err(Failure::Engine(error)) => return Err(error.into()),
+            Err(failure) => {
+                errors.push((at, refusal_of(failure)));
+                if ordered {
+                    break;
+                }
+            }
+        }
+    }
+    let mut reply = Builder::new();
+    reply.count("n", count);
+    write_errors(&mut reply, &errors);
+    Ok(reply)
+}
+
+/// The query of a statement, and whether it is for one document only.
+pub(super) fn statement(statement: Document<'_>) -> Result<(Query, bool), Refusal> {
+    for element in statement {
+        match element.name_str() {
+            "q" | "limit" | "hint" => {}
+            "collation" => {
+                return Err(Refusal::not_supported("the argument 'collation' of delete"));
+            }
+            other => {
+                return Err(Refusal::new(
+                    drumlin_doc::Code::UnknownField,
+                    format!("BSON field 'delete.deletes.{other}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    let filter = statement
+        .get("q")
+        .and_then(Value::as_document)
+        .ok_or_else(|| Refusal::parse("a delete needs a document as q"))?;
+    let limit = statement.get("limit").and_then(Value::as_whole);
+    let is_one = match limit {
+        Some(0) => false,
+        Some(1) => true,
+        _ => {
+            return Err(Refusal::parse(
+                "The limit field in delete objects must be 0 or 1",
+            ));
+        }
+    };
+    let mut query = Query::of(Filter::new(filter)?);
+    query.hint = hint_of(statement)?;
+    Ok((query, is_one))
+}
+
+fn one(call: &Call<'_>, name: &Name, of: Document<'_>, count: &mut u64) -> Outcome<()> {
+    let (query, is_one) = statement(of)?;
+    loop {
+        let ids = matching(call, name, &query, if is_one { 1 } else { usize::MAX })?;
+        for id in &ids {
+            let modified = call.shared.store.modify(name, id, &mut |document| {
+                Ok(match query.filter.matches(document) {
+                    true => Step::Delete,
+                    false => Step::Keep,
+                })
+            })?;
+            let is_gone = modified.step == Step::Delete;
+            *count += u64::from(is_gone);
+            if is_one && is_gone {
+                return Ok(());
+            }
+        }
+        // The only one that was found may have been changed meanwhile by somebody else.
+        if ids.is_empty() || !is_one {
+            return Ok(());
+        }
+    }
+}
+
+/// The `_id`s, as keys, of the first `most` documents that the query finds now. They are all known before the first is changed, so
+/// that no change is met again.
+pub(super) fn matching(
+    call: &Call<'_>,
+    name: &Name,
+    query: &Query,
+    most: usize,
+) -> Outcome<Vec<Vec<u8>>> {
+    let reads = call.shared.store.reads();
+    let Some(collection) = reads.collection(name) else {
+        return Ok(Vec::new());
+    };
+    let mut ids = Vec::new();
+    let mut bytes = 0;
+    each(&reads, &collection, query, call.deadline(), &mut |id, _| {
+        bytes += id.len() + 24;
+        if bytes > STAGE_BYTES_MAX {
+            return Err(too_much("the list of the documents to change").into());
+        }
+        ids.push(id.to_vec());
+        Ok(ids.len() < most)
+    })?;
+    Ok(ids)
+}

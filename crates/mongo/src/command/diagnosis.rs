@@ -1,0 +1,186 @@
+//! What tools ask about the server.
+
+use drumlin_base::sync::atomic::Ordering;
+use drumlin_doc::{Builder, Code, Kind, Refusal};
+use drumlin_doc_store::Outcome;
+
+use super::call::Call;
+
+fn long(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// `serverStatus`.
+pub(super) fn server_status(call: &Call<'_>) -> Outcome<Builder> {
+    let shared = call.shared;
+    let mut reply = Builder::new();
+    reply
+        .str("host", "localhost")
+        .str("version", "7.0.0")
+        .str("process", "drumlin");
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    reply
+        .f64("uptime", shared.uptime().as_secs() as f64)
+        .date("localTime", shared.now_ms());
+    let connections = shared.connections.load(Ordering::Relaxed);
+    reply
+        .open(Kind::Document, "connections")
+        .i64("current", long(connections))
+        .close();
+    let commands = shared.commands.load(Ordering::Relaxed);
+    reply
+        .open(Kind::Document, "opcounters")
+        .i64("command", long(commands))
+        .close();
+    reply
+        .open(Kind::Document, "metrics")
+        .open(Kind::Document, "cursor")
+        .open(Kind::Document, "open");
+    reply
+        .i64("total", long(shared.cursors.count() as u64))
+        .close()
+        .close()
+        .close();
+    reply
+        .open(Kind::Document, "storageEngine")
+        .str("name", "drumlin")
+        .bool("persistent", true)
+        .close();
+    let used = shared.store.db().budget().used_bytes();
+    reply
+        .open(Kind::Document, "mem")
+        .i64("resident", long(used as u64 >> 20))
+        .close();
+    Ok(reply)
+}
+
+/// `hostInfo`.
+pub(super) fn host(call: &Call<'_>) -> Outcome<Builder> {
+    let mut reply = Builder::new();
+    reply
+        .open(Kind::Document, "system")
+        .date("currentTime", call.shared.now_ms())
+        .str("hostname", "localhost")
+        .close();
+    reply
+        .open(Kind::Document, "os")
+        .str("type", "Linux")
+        .close();
+    Ok(reply)
+}
+
+/// `getCmdLineOpts`.
+pub(super) fn command_line(_: &Call<'_>) -> Outcome<Builder> {
+    let mut reply = Builder::new();
+    reply
+        .open(Kind::Array, "argv")
+        .str("0", "drumlin")
+        .close()
+        .open(Kind::Document, "parsed")
+        .close();
+    Ok(reply)
+}
+
+/// `getLog`: there is none to be read this way.
+pub(super) fn log(_: &Call<'_>) -> Outcome<Builder> {
+    let mut reply = Builder::new();
+    reply
+        .i32("totalLinesWritten", 0)
+        .open(Kind::Array, "log")
+        .close();
+    Ok(reply)
+}
+
+/// `getParameter`.
+pub(super) fn parameters(call: &Call<'_>) -> Outcome<Builder> {
+    let first = call.body.iter().next().map(|first| first.value);
+    let is_all = first.is_some_and(|first| first.as_str() == Some("*"));
+    let asks = |name: &str| is_all || call.body.get(name).is_some();
+    let mut reply = Builder::new();
+    if asks("featureCompatibilityVersion") {
+        reply
+            .open(Kind::Document, "featureCompatibilityVersion")
+            .str("version", "7.0")
+            .close();
+    }
+    if asks("enableTestCommands") {
+        reply.bool("enableTestCommands", false);
+    }
+    match reply.is_empty() {
+        true => Err(Refusal::new(Code::InvalidOptions, "no option found to get").into()),
+        false => Ok(reply),
+    }
+}
+
+/// `collStats`.
+pub(super) fn collection_stats(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["scale"], &[])?;
+    let name = call.collection()?;
+    let collection = call.shared.store.collection(&name);
+    let (count, size) = collection
+        .as_ref()
+        .map_or((0, 0), |it| (it.documents(), it.bytes()));
+    let mut reply = Builder::new();
+    reply
+        .str("ns", &name.to_string())
+        .count("count", count)
+        .count("size", size);
+    reply.count("avgObjSize", size.checked_div(count).unwrap_or(0));
+    reply
+        .count(
+            "nindexes",
+            collection.map_or(0, |it| it.indexes.len() as u64 + 1),
+        )
+        .bool("capped", false);
+    Ok(reply)
+}
+
+/// `dbStats`.
+pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["scale", "freeStorage"], &[])?;
+    let catalog = call.shared.store.catalog();
+    let own = || {
+        catalog
+            .iter()
+            .filter(|it| it.name.database == call.database)
+    };
+    let mut reply = Builder::new();
+    reply
+        .str("db", call.database)
+        .count("collections", own().count() as u64);
+    reply.count("objects", own().map(|it| it.documents()).sum());
+    reply.count("dataSize", own().map(|it| it.bytes()).sum());
+    reply.count("indexes", own().map(|it| it.indexes.len() as u64 + 1).sum());
+    Ok(reply)
+}
+
+/// `validate`: all documents and indexes are read and compared.
+pub(super) fn validate(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(
+        &["full", "background"],
+        &["repair", "metadata", "checkBSONConformance"],
+    )?;
+    let name = call.collection()?;
+    let reads = call.shared.store.reads();
+    let missing = || {
+        Refusal::new(
+            Code::NamespaceNotFound,
+            format!("Collection '{name}' does not exist to validate."),
+        )
+    };
+    let collection = reads.collection(&name).ok_or_else(missing)?;
+    let outcome = reads.check(&collection);
+    let mut reply = Builder::new();
+    reply
+        .str("ns", &name.to_string())
+        .count("nrecords", collection.documents());
+    reply
+        .count("nIndexes", collection.indexes.len() as u64 + 1)
+        .bool("valid", outcome.is_ok());
+    reply.open(Kind::Array, "errors");
+    if let Err(error) = outcome {
+        reply.str("0", &error.to_string());
+    }
+    reply.close();
+    Ok(reply)
+}

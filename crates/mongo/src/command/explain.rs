@@ -1,0 +1,108 @@
+//! `explain`: the plan of a query, and what it examined.
+
+use drumlin_doc::{Builder, Document, Filter, Kind, Refusal, Value};
+use drumlin_doc_store::Outcome;
+
+use crate::query::{Query, each};
+
+use super::call::Call;
+use super::{delete, find};
+
+/// See the module.
+pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["verbosity"], &[])?;
+    let inner = call
+        .body
+        .iter()
+        .next()
+        .and_then(|first| first.value.as_document());
+    let inner = inner.ok_or_else(|| Refusal::type_mismatch("explain needs a command"))?;
+    let name = inner
+        .iter()
+        .next()
+        .map(|first| first.name_str())
+        .unwrap_or_default();
+    let of = Call {
+        body: inner,
+        name,
+        sequences: &[],
+        ..*call
+    };
+    let query = query_of(&of)?;
+    let name = of.collection()?;
+    let reads = call.shared.store.reads();
+    let collection = reads.collection(&name);
+    let mut reply = Builder::new();
+    reply
+        .str("explainVersion", "1")
+        .open(Kind::Document, "queryPlanner")
+        .str("namespace", &name.to_string());
+    reply.open(Kind::Document, "winningPlan");
+    match &collection {
+        None => {
+            reply.str("stage", "EOF");
+        }
+        Some(collection) => {
+            let plan = query.plan(collection)?;
+            match plan.is_sorted {
+                true => plan.explain(&mut reply),
+                false => {
+                    reply
+                        .str("stage", "SORT")
+                        .open(Kind::Document, "inputStage");
+                    plan.explain(&mut reply);
+                    reply.close();
+                }
+            }
+        }
+    }
+    reply
+        .close()
+        .open(Kind::Array, "rejectedPlans")
+        .close()
+        .close();
+    let verbosity = call.body.get("verbosity").and_then(Value::as_str);
+    if let Some(collection) = collection.filter(|_| verbosity != Some("queryPlanner")) {
+        let most = query.skip.saturating_add(query.limit);
+        let mut found = 0u64;
+        let examined = each(&reads, &collection, &query, call.deadline(), &mut |_, _| {
+            found += 1;
+            Ok(found < most || !query.sort.is_empty())
+        })?;
+        let returned = found.saturating_sub(query.skip).min(query.limit);
+        reply
+            .open(Kind::Document, "executionStats")
+            .bool("executionSuccess", true);
+        reply
+            .count("nReturned", returned)
+            .count("totalKeysExamined", examined.keys);
+        reply.count("totalDocsExamined", examined.documents).close();
+    }
+    reply
+        .open(Kind::Document, "serverInfo")
+        .str("version", "7.0.0")
+        .close();
+    Ok(reply)
+}
+
+fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {
+    match of.name {
+        "find" => find::query(of).map(|(query, _)| query),
+        "count" => of.query("query"),
+        "distinct" => Ok(Query::of(of.filter("query")?)),
+        "delete" => {
+            let statements = of.documents("deletes")?;
+            delete::statement(statements.first().copied().unwrap_or(Document::EMPTY))
+                .map(|(query, _)| query)
+        }
+        "update" => {
+            let statements = of.documents("updates")?;
+            let filter = statements
+                .first()
+                .and_then(|first| first.get("q"))
+                .and_then(Value::as_document);
+            Ok(Query::of(Filter::new(filter.unwrap_or(Document::EMPTY))?))
+        }
+        other => Err(Refusal::not_supported(format!("explain of {other}"))),
+    }
+}

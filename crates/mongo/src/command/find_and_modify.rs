@@ -1,0 +1,141 @@
+//! `findAndModify`.
+
+use drumlin_doc::{Builder, Document, Kind, Projection, Refusal, Update, Value};
+use drumlin_doc_store::{Name, Outcome, Step};
+
+use crate::query::{Query, Sorter, each};
+
+use super::call::Call;
+use super::update::{Statement, array_filters, change, update_of, upsert};
+
+const KNOWN: &[&str] = &[
+    "query",
+    "sort",
+    "remove",
+    "update",
+    "new",
+    "fields",
+    "upsert",
+    "arrayFilters",
+    "hint",
+    "bypassDocumentValidation",
+];
+
+/// See the module.
+pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(KNOWN, &["collation", "let"])?;
+    let name = call.collection()?;
+    let (is_remove, is_new) = (call.flag("remove"), call.flag("new"));
+    let update = call
+        .body
+        .get("update")
+        .filter(|update| update.kind != Kind::Null);
+    if is_remove == update.is_some() {
+        return Err(Refusal::parse(
+            "Either an update or remove=true must be specified, and not both",
+        )
+        .into());
+    }
+    if is_remove && (is_new || call.flag("upsert")) {
+        return Err(
+            Refusal::parse("Cannot specify new=true or upsert=true with remove=true").into(),
+        );
+    }
+    let mut query = Query::of(call.filter("query")?);
+    query.sort = call.sort("sort")?;
+    query.hint = call.hint()?;
+    let fields = call.document("fields")?.map(Projection::new).transpose()?;
+    let update = match update {
+        Some(update) => update_of(Some(update))?,
+        None => Update::replacement(Document::EMPTY)?,
+    };
+    let filters = array_filters(call.body.get("arrayFilters"))?;
+    let statement = Statement::of_one(query, update, filters, call.flag("upsert"));
+    let value = |document: &[u8]| match &fields {
+        Some(fields) => fields.apply(Document(document)),
+        None => document.to_vec(),
+    };
+    loop {
+        let Some(id) = first(call, &name, &statement.query)? else {
+            if !statement.is_upsert {
+                return Ok(reply(None, (0, None, is_remove)));
+            }
+            let Some(document) = upsert(call, &name, &statement)? else {
+                continue;
+            };
+            let shown = is_new.then(|| value(&document));
+            return Ok(reply(shown, (1, Document(&document).get("_id"), false)));
+        };
+        let found = match is_remove {
+            true => remove(call, &name, &id, &statement.query)?,
+            false => change(call, &name, &id, &statement)?
+                .map(|(before, after, _)| if is_new { after } else { before }),
+        };
+        // Where somebody else was faster, the next one is looked for.
+        if let Some(document) = found {
+            return Ok(reply(Some(value(&document)), (1, None, is_remove)));
+        }
+    }
+}
+
+/// The `_id`, as a key, of the first document in the order.
+fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
+    let reads = call.shared.store.reads();
+    let Some(collection) = reads.collection(name) else {
+        return Ok(None);
+    };
+    let is_sorted = query.plan(&collection)?.is_sorted;
+    let mut found = None;
+    let mut sorter = Sorter::new(query.sort.clone(), 1);
+    each(
+        &reads,
+        &collection,
+        query,
+        call.deadline(),
+        &mut |id, document| {
+            if is_sorted {
+                found = Some(id.to_vec());
+                return Ok(false);
+            }
+            sorter.push(document.0.to_vec())?;
+            Ok(true)
+        },
+    )?;
+    let sorted = sorter.finish().pop_front();
+    let sorted = sorted.and_then(|document| {
+        Document(&document)
+            .get("_id")
+            .map(drumlin_doc::keystring::key_of)
+    });
+    Ok(found.or(sorted))
+}
+
+fn remove(call: &Call<'_>, name: &Name, id: &[u8], query: &Query) -> Outcome<Option<Vec<u8>>> {
+    let modified = call.shared.store.modify(name, id, &mut |document| {
+        Ok(match query.filter.matches(document) {
+            true => Step::Delete,
+            false => Step::Keep,
+        })
+    })?;
+    Ok(modified.before.filter(|_| modified.step == Step::Delete))
+}
+
+fn reply(
+    value: Option<Vec<u8>>,
+    (n, upserted, is_remove): (u64, Option<Value<'_>>, bool),
+) -> Builder {
+    let mut reply = Builder::new();
+    reply.open(Kind::Document, "lastErrorObject").count("n", n);
+    if !is_remove {
+        reply.bool("updatedExisting", n == 1 && upserted.is_none());
+    }
+    if let Some(id) = upserted {
+        reply.value("upserted", id);
+    }
+    reply.close();
+    match value {
+        Some(value) => reply.document("value", Document(&value)),
+        None => reply.null("value"),
+    };
+    reply
+}

@@ -1,0 +1,22 @@
+//! Commands: the table of them, and what is the same for all.
+
+mod aggregate;
+mod call;
+mod collections;
+mod cursor;
+mod delete;
+mod diagnosis;
+mod explain;
+mod find;
+mod find_and_modify;
+mod handshake;
+mod indexes;
+mod insert;
+mod refusals;
+mod table;
+mod update;
+mod values;
+mod write_reply;
+
+pub(crate) use refusals::refused;
+pub(crate) use table::run;

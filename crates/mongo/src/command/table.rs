@@ -1,0 +1,229 @@
+//! The table of commands, and how one is run.
+
+use drumlin_base::sync::atomic::Ordering;
+use drumlin_doc::{Builder, Code, Document, Refusal};
+use drumlin_doc_store::Outcome;
+
+use crate::shared::Shared;
+
+use super::call::Call;
+use super::refusals::{refusal_of, refused};
+use super::{
+    aggregate, collections, cursor, delete, diagnosis, explain, find, find_and_modify, handshake,
+    indexes, insert, update, values,
+};
+
+type Run = fn(&Call<'_>) -> Outcome<Builder>;
+
+/// Commands by their names. `aliases` follow.
+const COMMANDS: &[(&str, Run)] = &[
+    ("aggregate", aggregate::aggregate),
+    ("buildInfo", handshake::build_info),
+    ("buildinfo", handshake::build_info),
+    ("collStats", diagnosis::collection_stats),
+    ("collstats", diagnosis::collection_stats),
+    ("connectionStatus", handshake::connection_status),
+    ("count", values::count),
+    ("create", collections::create),
+    ("createIndexes", indexes::create),
+    ("dbStats", diagnosis::database_stats),
+    ("dbstats", diagnosis::database_stats),
+    ("delete", delete::delete),
+    ("distinct", values::distinct),
+    ("drop", collections::drop_collection),
+    ("dropDatabase", collections::drop_database),
+    ("dropIndexes", indexes::drop_indexes),
+    ("endSessions", handshake::ok),
+    ("explain", explain::explain),
+    ("find", find::find),
+    ("findAndModify", find_and_modify::find_and_modify),
+    ("findandmodify", find_and_modify::find_and_modify),
+    ("getCmdLineOpts", diagnosis::command_line),
+    ("getLog", diagnosis::log),
+    ("getMore", cursor::get_more),
+    ("getParameter", diagnosis::parameters),
+    ("hello", handshake::hello),
+    ("hostInfo", diagnosis::host),
+    ("insert", insert::insert),
+    ("isMaster", handshake::hello),
+    ("ismaster", handshake::hello),
+    ("killCursors", cursor::kill_cursors),
+    ("listCollections", collections::list_collections),
+    ("listCommands", list_commands),
+    ("listDatabases", collections::list_databases),
+    ("listIndexes", indexes::list),
+    ("ping", handshake::ok),
+    ("refreshSessions", handshake::ok),
+    ("serverStatus", diagnosis::server_status),
+    ("startSession", handshake::start_session),
+    ("update", update::update),
+    ("validate", diagnosis::validate),
+    ("whatsmyuri", handshake::uri),
+];
+
+/// Commands of MongoDB that are known and refused.
+const REFUSED: &[&str] = &[
+    "abortTransaction",
+    "authenticate",
+    "bulkWrite",
+    "cloneCollectionAsCapped",
+    "collMod",
+    "commitTransaction",
+    "compact",
+    "configureFailPoint",
+    "convertToCapped",
+    "createRole",
+    "createUser",
+    "currentOp",
+    "dropUser",
+    "eval",
+    "fsync",
+    "geoNear",
+    "group",
+    "killOp",
+    "logout",
+    "mapReduce",
+    "profile",
+    "reIndex",
+    "renameCollection",
+    "replSetGetStatus",
+    "saslContinue",
+    "saslStart",
+    "setParameter",
+    "shutdown",
+    "top",
+    "usersInfo",
+];
+
+/// The reply to a command: a document with `ok`.
+pub(crate) fn run(
+    shared: &Shared,
+    connection: u64,
+    body: Document<'_>,
+    sequences: &[(&str, Vec<Document<'_>>)],
+) -> Vec<u8> {
+    shared.commands.fetch_add(1, Ordering::Relaxed);
+    let name = body
+        .iter()
+        .next()
+        .map(|first| first.name_str())
+        .unwrap_or_default();
+    let call = Call {
+        shared,
+        connection,
+        database: body
+            .get("$db")
+            .and_then(|database| database.as_str())
+            .unwrap_or_default(),
+        name,
+        body,
+        sequences,
+    };
+    match run_call(&call) {
+        Ok(mut reply) => {
+            reply.f64("ok", 1.0);
+            reply.finish()
+        }
+        Err(failure) => refused(&refusal_of(failure)),
+    }
+}
+
+fn run_call(call: &Call<'_>) -> Outcome<Builder> {
+    if call.database.is_empty() {
+        return Err(
+            Refusal::new(Code::UnknownField, "OP_MSG requests require a $db argument").into(),
+        );
+    }
+    let found = COMMANDS.iter().find(|(name, _)| *name == call.name);
+    let Some((_, run)) = found else {
+        let name = call.name;
+        return Err(match REFUSED.contains(&name) {
+            true => Refusal::not_supported(format!("the command {name}")),
+            false => Refusal::new(Code::CommandNotFound, format!("no such command: '{name}'")),
+        }
+        .into());
+    };
+    call.check_generic()?;
+    if call.syncs_reads()? {
+        call.shared.store.sync()?;
+    }
+    let is_synced = call.syncs_writes()?;
+    let reply = run(call)?;
+    if is_synced && !drumlin_base::bug!("mongo-journaled-unsynced") {
+        call.shared.store.sync()?;
+    }
+    Ok(reply)
+}
+
+fn list_commands(_: &Call<'_>) -> Outcome<Builder> {
+    let mut reply = Builder::new();
+    reply.open(drumlin_doc::Kind::Document, "commands");
+    for (name, _) in COMMANDS {
+        reply
+            .open(drumlin_doc::Kind::Document, name)
+            .str("help", "see docs/mongo.md")
+            .close();
+    }
+    reply.close();
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use drumlin::Options;
+    use drumlin_doc::Kind;
+    use drumlin_doc_store::{Name, Store, StoreOptions};
+    use drumlin_fs::{CrashPolicy, Env, StrictMemFileSystem};
+
+    use super::*;
+
+    fn open(files: Arc<StrictMemFileSystem>) -> (Store, Env) {
+        let env = Env::system().with_files(files);
+        let engine = Options {
+            env: env.clone(),
+            background_threads: Some(0),
+            memory_budget: Some(4 << 20),
+            ..Options::default()
+        };
+        let store = Store::open(Path::new("/mongo"), StoreOptions { engine });
+        (store.expect("opens"), env)
+    }
+
+    #[test]
+    fn what_is_journaled_outlives_a_power_cut() {
+        let files = Arc::new(StrictMemFileSystem::new());
+        let (store, env) = open(Arc::clone(&files));
+        let shared = Shared::new(store, env);
+        for n in 0..20 {
+            let mut body = Builder::new();
+            body.str("insert", "c")
+                .str("$db", "d")
+                .open(Kind::Array, "documents");
+            body.open(Kind::Document, "0").i32("_id", n).close().close();
+            body.open(Kind::Document, "writeConcern");
+            match n % 2 {
+                0 => body.bool("j", true),
+                _ => body.str("w", "majority"),
+            };
+            let reply = run(&shared, 1, Document(&body.finish()), &[]);
+            assert_eq!(
+                Document(&reply).get("n").and_then(|n| n.as_whole()),
+                Some(1)
+            );
+            let image = files.crash_image(1, CrashPolicy::KeepNothing);
+            let (copy, _) = open(Arc::new(image));
+            let collection = copy.collection(&Name::new("d", "c")).expect("a collection");
+            assert_eq!(collection.documents(), n as u64 + 1);
+        }
+    }
+
+    #[test]
+    fn the_tables_are_sorted_and_have_each_name_once() {
+        assert!(COMMANDS.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(REFUSED.is_sorted_by(|a, b| a < b));
+        assert!(COMMANDS.iter().all(|(name, _)| !REFUSED.contains(name)));
+    }
+}

@@ -1,0 +1,284 @@
+//! `update`.
+
+use drumlin_doc::{
+    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Update, Value,
+};
+use drumlin_doc_store::{Failure, Name, Outcome, Step};
+
+use crate::query::Query;
+
+use super::call::{Call, hint_of};
+use super::delete::matching;
+use super::insert::{check_count, insert_into};
+use super::refusals::refusal_of;
+use super::write_reply::write_errors;
+
+/// How often an upsert begins anew when others make and remove its document.
+const UPSERT_TRIES: usize = 100;
+
+/// A change of what a query finds.
+pub(super) struct Statement {
+    pub(super) query: Query,
+    pub(super) update: Update,
+    pub(super) filters: Vec<ArrayFilter>,
+    pub(super) is_upsert: bool,
+    is_multi: bool,
+}
+
+/// What a statement did.
+#[derive(Debug, Default)]
+struct Done {
+    matched: u64,
+    modified: u64,
+    upserted: Option<OwnedValue>,
+}
+
+/// See the module.
+pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(
+        &["updates", "ordered", "bypassDocumentValidation"],
+        &["let"],
+    )?;
+    let name = call.collection()?;
+    let statements = call.documents("updates")?;
+    check_count(statements.len())?;
+    let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
+    let (mut matched, mut modified) = (0, 0);
+    let (mut upserted, mut errors) = (Vec::new(), Vec::new());
+    for (at, statement) in statements.iter().enumerate() {
+        let mut done = Done::default();
+        let outcome = read(*statement).map_err(Failure::from);
+        let outcome = outcome.and_then(|statement| run(call, &name, &statement, &mut done));
+        matched += done.matched + u64::from(done.upserted.is_some());
+        modified += done.modified;
+        upserted.extend(done.upserted.map(|id| (at, id)));
+        match outcome {
+            Ok(()) => {}
+            Err(Failure::Engine(error)) => return Err(error.into()),
+            Err(failure) => {
+                errors.push((at, refusal_of(failure)));
+                if ordered {
+                    break;
+                }
+            }
+        }
+    }
+    let mut reply = Builder::new();
+    reply.count("n", matched).count("nModified", modified);
+    if !upserted.is_empty() {
+        reply.open(Kind::Array, "upserted");
+        for (at, (index, id)) in upserted.iter().enumerate() {
+            reply
+                .open(Kind::Document, at.to_string())
+                .count("index", *index as u64)
+                .value("_id", id.get())
+                .close();
+        }
+        reply.close();
+    }
+    write_errors(&mut reply, &errors);
+    Ok(reply)
+}
+
+fn read(of: Document<'_>) -> Result<Statement, Refusal> {
+    for element in of {
+        match element.name_str() {
+            "q" | "u" | "multi" | "upsert" | "hint" | "arrayFilters" => {}
+            other @ ("collation" | "c" | "sort") => {
+                return Err(Refusal::not_supported(format!(
+                    "the argument '{other}' of update"
+                )));
+            }
+            other => {
+                return Err(Refusal::new(
+                    Code::UnknownField,
+                    format!("BSON field 'update.updates.{other}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    let flag = |name: &str| of.get(name).is_some_and(Value::is_truthy);
+    let filter = of
+        .get("q")
+        .and_then(Value::as_document)
+        .ok_or_else(|| Refusal::parse("an update needs a document as q"))?;
+    let mut query = Query::of(Filter::new(filter)?);
+    query.hint = hint_of(of)?;
+    let statement = Statement {
+        query,
+        update: update_of(of.get("u"))?,
+        filters: array_filters(of.get("arrayFilters"))?,
+        is_upsert: flag("upsert"),
+        is_multi: flag("multi"),
+    };
+    match statement.is_multi && !statement.update.has_operators() {
+        true => Err(Refusal::parse(
+            "multi update is not supported for replacement-style update",
+        )),
+        false => Ok(statement),
+    }
+}
+
+pub(super) fn update_of(value: Option<Value<'_>>) -> Result<Update, Refusal> {
+    match value {
+        Some(value) if value.kind == Kind::Document => Update::new(Document(value.bytes)),
+        Some(value) if value.kind == Kind::Array => {
+            Err(Refusal::not_supported("an update by a pipeline"))
+        }
+        _ => Err(Refusal::parse(
+            "Update argument must be either an object or an array",
+        )),
+    }
+}
+
+pub(super) fn array_filters(value: Option<Value<'_>>) -> Result<Vec<ArrayFilter>, Refusal> {
+    let Some(value) = value.filter(|value| value.kind != Kind::Null) else {
+        return Ok(Vec::new());
+    };
+    let wrong = || Refusal::type_mismatch("arrayFilters has to be an array of documents");
+    let items = value.as_array().ok_or_else(wrong)?;
+    items
+        .iter()
+        .map(|item| ArrayFilter::new(item.value.as_document().ok_or_else(wrong)?))
+        .collect()
+}
+
+fn run(call: &Call<'_>, name: &Name, statement: &Statement, done: &mut Done) -> Outcome<()> {
+    for _ in 0..UPSERT_TRIES {
+        let most = if statement.is_multi { usize::MAX } else { 1 };
+        let ids = matching(call, name, &statement.query, most)?;
+        for id in &ids {
+            if let Some((_, after, is_changed)) = change(call, name, id, statement)? {
+                drop(after);
+                done.matched += 1;
+                done.modified += u64::from(is_changed);
+            }
+        }
+        if done.matched > 0
+            || (ids.is_empty() && !statement.is_upsert)
+            || (statement.is_multi && !ids.is_empty())
+        {
+            return Ok(());
+        }
+        if !ids.is_empty() {
+            // Somebody else changed it meanwhile.
+            continue;
+        }
+        if let Some(document) = upsert(call, name, statement)? {
+            done.upserted = Document(&document).get("_id").map(Value::to_owned);
+            return Ok(());
+        }
+    }
+    Err(Refusal::new(
+        Code::WriteConflict,
+        "other writers changed the document each time",
+    )
+    .into())
+}
+
+/// A document before and after a change, and whether it is another one.
+pub(super) type Changed = (Vec<u8>, Vec<u8>, bool);
+
+/// Changes one document, if it still matches.
+pub(super) fn change(
+    call: &Call<'_>,
+    name: &Name,
+    id: &[u8],
+    statement: &Statement,
+) -> Outcome<Option<Changed>> {
+    let moment = moment(call, statement, false);
+    let mut after = None;
+    let modified = call.shared.store.modify(name, id, &mut |document| {
+        after = None;
+        if !statement.query.filter.matches(document) {
+            return Ok(Step::Keep);
+        }
+        let applied = statement
+            .update
+            .apply(document, &statement.query.filter, &moment)?;
+        let step = match applied.is_changed {
+            true => Step::Replace(applied.document.clone()),
+            false => Step::Keep,
+        };
+        after = Some((applied.document, applied.is_changed));
+        Ok(step)
+    })?;
+    let before = modified.before.unwrap_or_default();
+    Ok(after.map(|(after, is_changed)| (before, after, is_changed)))
+}
+
+fn moment(call: &Call<'_>, statement: &Statement, is_insert: bool) -> Moment {
+    Moment {
+        now_ms: call.shared.now_ms(),
+        is_insert,
+        filters: statement.filters.clone(),
+    }
+}
+
+/// Inserts what the filter and the update make; `None` where somebody else has made a document with the same key meanwhile.
+pub(super) fn upsert(
+    call: &Call<'_>,
+    name: &Name,
+    statement: &Statement,
+) -> Outcome<Option<Vec<u8>>> {
+    let filter = &statement.query.filter;
+    let moment = moment(call, statement, true);
+    let seed = Update::of_equalities(filter)?
+        .apply(Document::EMPTY, filter, &moment)?
+        .document;
+    let seed = match statement.update.has_operators() {
+        true => seed,
+        // Of a replacement only the key is taken over.
+        false => {
+            let mut with_id = Builder::new();
+            if let Some(id) = Document(&seed).get("_id") {
+                with_id.value("_id", id);
+            }
+            with_id.finish()
+        }
+    };
+    let made = statement
+        .update
+        .apply(Document(&seed), filter, &moment)?
+        .document;
+    let fixed = (Document(&seed).get("_id"), Document(&made).get("_id"));
+    if let (Some(wanted), Some(made)) = fixed
+        && !drumlin_doc::equal(wanted, made)
+    {
+        let text = "Performing an update on the path '_id' would modify the immutable field '_id'";
+        return Err(Refusal::new(Code::ImmutableField, text).into());
+    }
+    let document = call.shared.with_id(Document(&made));
+    let mut done = insert_into(call.shared, name, &[Document(&document)], true)?;
+    match done.errors.pop() {
+        None => Ok(Some(document)),
+        Some((_, refusal)) => {
+            // Where the filter finds the other document, the update is for that one.
+            let is_race = refusal.code == Code::DuplicateKey
+                && !matching(call, name, &statement.query, 1)?.is_empty();
+            if is_race {
+                Ok(None)
+            } else {
+                Err(refusal.into())
+            }
+        }
+    }
+}
+
+impl Statement {
+    /// For one document, as `findAndModify` has it.
+    pub(super) fn of_one(
+        query: Query,
+        update: Update,
+        filters: Vec<ArrayFilter>,
+        is_upsert: bool,
+    ) -> Self {
+        Self {
+            query,
+            update,
+            filters,
+            is_upsert,
+            is_multi: false,
+        }
+    }
+}

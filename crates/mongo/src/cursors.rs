@@ -1,0 +1,109 @@
+//! Cursors that are open between two commands: their place, and no moment of the data.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use drumlin_base::sync::Mutex;
+use drumlin_doc::{Code, Filter, Projection, Refusal};
+use drumlin_doc_store::{Name, Walk};
+
+use crate::wire::limits::{CURSOR_IDLE_SECONDS, CURSORS_MAX};
+
+/// Where the documents of a cursor come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// They are all there.
+    Ready(VecDeque<Vec<u8>>),
+    Walk(Box<Walking>),
+}
+
+/// A walk that goes on.
+#[derive(Debug)]
+pub(crate) struct Walking {
+    pub(crate) walk: Walk,
+    pub(crate) filter: Filter,
+    pub(crate) projection: Option<Projection>,
+    pub(crate) skip: u64,
+    pub(crate) limit: u64,
+    /// The collection, which may be dropped and made anew under its name.
+    pub(crate) uuid: [u8; 16],
+    /// A document that the last batch had no room for.
+    pub(crate) pending: Option<Vec<u8>>,
+    pub(crate) is_over: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    pub(crate) name: Name,
+    pub(crate) source: Source,
+}
+
+#[derive(Debug)]
+struct Table {
+    next: i64,
+    open: HashMap<i64, (Duration, Cursor)>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Cursors(Mutex<Table>);
+
+impl Cursors {
+    /// Ids begin at random, so that those of an earlier run are not mistaken for new ones.
+    pub(crate) fn new(seed: i64) -> Self {
+        Self(Mutex::new(Table {
+            next: (seed & (i64::MAX >> 8)).max(1),
+            open: HashMap::new(),
+        }))
+    }
+
+    /// Keeps a cursor under a new id. Those that were idle for too long go.
+    ///
+    /// # Errors
+    /// `BadValue` when there are too many.
+    pub(crate) fn open(&self, cursor: Cursor, now: Duration) -> Result<i64, Refusal> {
+        let mut table = self.0.lock();
+        let oldest = now.saturating_sub(Duration::from_secs(CURSOR_IDLE_SECONDS));
+        if now > Duration::from_secs(CURSOR_IDLE_SECONDS) {
+            table.open.retain(|_, (used, _)| *used >= oldest);
+        }
+        if table.open.len() >= CURSORS_MAX {
+            return Err(Refusal::bad_value(format!(
+                "{CURSORS_MAX} cursors are open"
+            )));
+        }
+        let id = table.next;
+        table.next += 1;
+        table.open.insert(id, (now, cursor));
+        Ok(id)
+    }
+
+    /// Takes a cursor out, to be put back if it is not at its end.
+    ///
+    /// # Errors
+    /// `CursorNotFound`, also for one that another connection is using.
+    pub(crate) fn take(&self, id: i64, name: &Name) -> Result<Cursor, Refusal> {
+        let mut table = self.0.lock();
+        let is_of = table
+            .open
+            .get(&id)
+            .is_some_and(|(_, cursor)| cursor.name == *name);
+        let found = is_of.then(|| table.open.remove(&id)).flatten();
+        let missing = || Refusal::new(Code::CursorNotFound, format!("cursor id {id} not found"));
+        found.map(|(_, cursor)| cursor).ok_or_else(missing)
+    }
+
+    pub(crate) fn put_back(&self, id: i64, cursor: Cursor, now: Duration) {
+        self.0.lock().open.insert(id, (now, cursor));
+    }
+
+    /// Whether there was such a cursor.
+    pub(crate) fn kill(&self, id: i64) -> bool {
+        self.0.lock().open.remove(&id).is_some()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().open.len()
+    }
+}

@@ -1,0 +1,4 @@
+//! Connections and the threads that answer their messages.
+
+pub(crate) mod connection;
+pub(crate) mod workers;

@@ -1,0 +1,157 @@
+//! The threads that answer messages, and one that syncs the log ten times a second.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::{ErrorKind, Result};
+use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_fs::JoinHandle;
+use drumlin_fs::net::Waker;
+
+use crate::answer::{Answer, answer};
+use crate::shared::Shared;
+
+/// Threads that answer. Each message may wait for the disk.
+const THREADS: usize = 8;
+/// How long a write may be only in the log's mapping, which outlives the process and not the machine.
+const SYNC_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+struct Queues {
+    /// Messages, each with its connection.
+    jobs: VecDeque<(u64, Vec<u8>)>,
+    done: VecDeque<(u64, Answer)>,
+    ends: bool,
+    /// Why the log could not be synced.
+    failed: Option<drumlin::Error>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    shared: Arc<Shared>,
+    queues: Mutex<Queues>,
+    work: Condvar,
+    /// Of the thread that syncs.
+    ends: Condvar,
+    waker: Arc<dyn Waker>,
+}
+
+/// See the module. The threads end after it.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    pool: Arc<Pool>,
+    threads: Vec<Box<dyn JoinHandle>>,
+}
+
+impl Workers {
+    /// Starts the threads; `waker` ends the loop's wait when an answer is there.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub(crate) fn start(shared: Arc<Shared>, waker: Arc<dyn Waker>) -> Result<Self> {
+        let spawner = Arc::clone(&shared.env.spawner);
+        let pool = Arc::new(Pool {
+            shared,
+            queues: Mutex::default(),
+            work: Condvar::new(),
+            ends: Condvar::new(),
+            waker,
+        });
+        let mut workers = Self {
+            pool: Arc::clone(&pool),
+            threads: Vec::new(),
+        };
+        for _ in 0..THREADS {
+            let pool = Arc::clone(&pool);
+            workers
+                .threads
+                .push(spawner.spawn("mongo-answer", Box::new(move || pool.answer()))?);
+        }
+        workers
+            .threads
+            .push(spawner.spawn("mongo-sync", Box::new(move || pool.sync()))?);
+        Ok(workers)
+    }
+
+    pub(crate) fn give(&self, connection: u64, message: Vec<u8>) {
+        self.pool
+            .queues
+            .lock()
+            .jobs
+            .push_back((connection, message));
+        self.pool.work.notify_one();
+    }
+
+    /// The answers that are there, and the failure that ends the server.
+    pub(crate) fn take_done(&self) -> (VecDeque<(u64, Answer)>, Option<drumlin::Error>) {
+        let mut queues = self.pool.queues.lock();
+        (std::mem::take(&mut queues.done), queues.failed.take())
+    }
+
+    /// Ends the threads once all messages are answered.
+    ///
+    /// # Errors
+    /// A panic of one of them.
+    pub(crate) fn end(mut self) -> Result<()> {
+        let threads = std::mem::take(&mut self.threads);
+        drop(self);
+        threads.into_iter().try_for_each(|thread| thread.join())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.pool.queues.lock().ends = true;
+        self.pool.work.notify_all();
+        self.pool.ends.notify_all();
+    }
+}
+
+impl Pool {
+    fn answer(&self) {
+        loop {
+            let mut queues = self.queues.lock();
+            let (connection, message) = loop {
+                if let Some(job) = queues.jobs.pop_front() {
+                    break job;
+                }
+                if queues.ends {
+                    return;
+                }
+                queues = self.work.wait(queues);
+            };
+            drop(queues);
+            let done = answer(&self.shared, connection, &message);
+            self.queues.lock().done.push_back((connection, done));
+            // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
+            drop(self.waker.wake());
+        }
+    }
+
+    fn sync(&self) {
+        let mut queues = self.queues.lock();
+        while !queues.ends {
+            drop(queues);
+            let db = self.shared.store().db();
+            let outcome = match db.durable_seqno() < db.latest_seqno() {
+                true => db.sync_wal().map(|_| ()),
+                false => Ok(()),
+            };
+            queues = self.queues.lock();
+            match outcome {
+                Ok(()) => {}
+                // Without room nothing is lost: writes are refused, and it is tried again.
+                Err(error) if error.kind() == ErrorKind::NoSpace => {}
+                Err(error) => {
+                    queues.failed = Some(error);
+                    drop(self.waker.wake());
+                    return;
+                }
+            }
+            if !queues.ends {
+                queues = self.ends.wait_for(queues, SYNC_EVERY);
+            }
+        }
+    }
+}

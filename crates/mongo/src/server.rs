@@ -1,0 +1,216 @@
+//! The event loop: connections in, answers out.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::{Options, Result};
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_doc_store::{Store, StoreOptions};
+use drumlin_fs::Env;
+use drumlin_fs::net::{Acceptor, Address, Events, ListenOptions, Network, Poller, Token, Waker};
+
+use crate::answer::Answer;
+use crate::net::connection::{Client, Next};
+use crate::net::workers::Workers;
+use crate::shared::Shared;
+
+/// The listener's token; those of clients follow.
+const LISTENER: Token = Token(0);
+/// Events of one wait.
+const EVENTS: usize = 256;
+/// Connections that are accepted in one turn.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// The longest wait: a stop whose wake failed is seen then.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What a server is made of.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where the data is; made if it is missing.
+    pub dir: PathBuf,
+    /// Where it listens; port 0 takes a free one.
+    pub listen: Address,
+    /// The memory budget in bytes; a quarter of the machine's where it is not said.
+    pub memory: Option<usize>,
+    /// Files, clock, threads.
+    pub env: Env,
+    /// Sockets.
+    pub network: Arc<dyn Network>,
+}
+
+/// Ends a server from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    asked: Arc<AtomicBool>,
+    waker: Arc<dyn Waker>,
+}
+
+impl Stopper {
+    /// Asks the server to end, with everything durable.
+    ///
+    /// # Errors
+    /// Of the waker; the server then ends a tenth of a second later.
+    pub fn stop(&self) -> Result<()> {
+        self.asked.store(true, Ordering::Release);
+        self.waker.wake()
+    }
+}
+
+/// See the module. One thread runs it; commands run on a pool beside it, one at a time for each connection.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    poller: Box<dyn Poller>,
+    acceptor: Acceptor,
+    workers: Workers,
+    clients: HashMap<u64, Client>,
+    next: u64,
+    asked: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Opens the store and listens.
+    ///
+    /// # Errors
+    /// Of [`Store::open`] and of the socket.
+    pub fn open(options: ServerOptions) -> Result<Self> {
+        let engine = Options {
+            env: options.env.clone(),
+            memory_budget: options.memory,
+            ..Options::default()
+        };
+        let store = Store::open(&options.dir, StoreOptions { engine })?;
+        let shared = Shared::new(store, options.env);
+        let poller = options.network.poller()?;
+        let listener = options
+            .network
+            .listen(&options.listen, ListenOptions::default())?;
+        let acceptor = Acceptor::new(listener, &*poller, LISTENER)?;
+        let workers = Workers::start(Arc::clone(&shared), poller.waker())?;
+        Ok(Self {
+            shared,
+            poller,
+            acceptor,
+            workers,
+            clients: HashMap::new(),
+            next: LISTENER.0 + 1,
+            asked: Arc::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        self.acceptor.listener().local_address().clone()
+    }
+
+    /// What ends it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            asked: Arc::clone(&self.asked),
+            waker: self.poller.waker(),
+        }
+    }
+
+    /// Serves until it is asked to stop; then all that was answered is durable.
+    ///
+    /// # Errors
+    /// Of the sockets; of a sync that failed, after which nothing is served any more.
+    pub fn run(mut self) -> Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut failed = None;
+        while !self.asked.load(Ordering::Acquire) && failed.is_none() {
+            let now = self.shared.env.clock.monotonic();
+            let wait = self
+                .acceptor
+                .wait_at_most(now)
+                .map_or(TURN, |wait| wait.min(TURN));
+            self.poller.wait(&mut events, Some(wait))?;
+            self.acceptor
+                .resume(&*self.poller, self.shared.env.clock.monotonic())?;
+            let (done, failure) = self.workers.take_done();
+            failed = failure;
+            for (id, answer) in done {
+                self.answered(id, answer);
+            }
+            for event in events.iter() {
+                match event.token {
+                    LISTENER => self.accept()?,
+                    Token(id) => {
+                        if let Some(client) = self.clients.get_mut(&id).filter(|_| event.readable) {
+                            client.read();
+                        }
+                        self.go_on(id);
+                    }
+                }
+            }
+        }
+        self.clients.clear();
+        self.workers.end()?;
+        match failed {
+            Some(error) => Err(error),
+            None => self.shared.store().sync(),
+        }
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let now = self.shared.env.clock.monotonic();
+            let Some(socket) = self.acceptor.accept(&*self.poller, now)? else {
+                break;
+            };
+            let id = self.next;
+            self.next += 1;
+            // A client that is gone already concerns nobody else.
+            if let Ok(client) = Client::new(socket, &*self.poller, Token(id)) {
+                self.clients.insert(id, client);
+            }
+        }
+        self.count();
+        Ok(())
+    }
+
+    fn count(&self) {
+        self.shared
+            .connections
+            .store(self.clients.len() as u64, Ordering::Relaxed);
+    }
+
+    fn answered(&mut self, id: u64, answer: Answer) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        match answer {
+            Answer::Send(bytes) => client.reply(bytes),
+            Answer::Close(_) => {
+                self.close(id);
+                return;
+            }
+        }
+        self.go_on(id);
+    }
+
+    /// Sends, and gives the next message to the pool.
+    fn go_on(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        if client.send().is_err() {
+            return self.close(id);
+        }
+        match client.next() {
+            Next::Message(message) => self.workers.give(id, message),
+            Next::Wait => {}
+            Next::Close(_) => return self.close(id),
+        }
+        if client.update_interest(&*self.poller, Token(id)).is_err() {
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: u64) {
+        self.clients.remove(&id);
+        self.count();
+    }
+}

@@ -1,0 +1,95 @@
+//! What all connections share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use drumlin_doc::{Builder, Document, Kind, Value};
+use drumlin_doc_store::Store;
+use drumlin_fs::Env;
+
+use crate::cursors::Cursors;
+
+/// The collections, the open cursors, the clock. Any thread may use it.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) store: Store,
+    pub(crate) env: Env,
+    pub(crate) cursors: Cursors,
+    pub(crate) connections: AtomicU64,
+    pub(crate) commands: AtomicU64,
+    began: Duration,
+    /// Of the ObjectIds that are made here: five bytes of this process, and a counter.
+    process: [u8; 5],
+    counter: AtomicU32,
+}
+
+impl Shared {
+    /// Over an open store, with the environment that it was opened in.
+    pub fn new(store: Store, env: Env) -> Arc<Self> {
+        let began = env.clock.monotonic();
+        let process = store.random_bytes();
+        let counter = AtomicU32::new(u32::from_le_bytes(store.random_bytes()));
+        let cursors = Cursors::new(i64::from_le_bytes(store.random_bytes()));
+        Arc::new(Self {
+            store,
+            env,
+            cursors,
+            connections: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            began,
+            process,
+            counter,
+        })
+    }
+
+    /// The collections.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> i64 {
+        i64::try_from(self.env.clock.unix_millis()).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.env.clock.monotonic().saturating_sub(self.began)
+    }
+
+    /// A new ObjectId.
+    pub(crate) fn new_id(&self) -> [u8; 12] {
+        let seconds = u32::try_from(self.env.clock.unix_seconds())
+            .unwrap_or(u32::MAX)
+            .to_be_bytes();
+        let count = self.counter.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let mut id = [0; 12];
+        let parts = seconds
+            .iter()
+            .chain(&self.process)
+            .chain(count.iter().skip(1));
+        id.iter_mut()
+            .zip(parts)
+            .for_each(|(place, byte)| *place = *byte);
+        id
+    }
+
+    /// `document` with its `_id` in front; a new one where it has none.
+    pub(crate) fn with_id(&self, document: Document<'_>) -> Vec<u8> {
+        let first = document.iter().next();
+        if first.is_some_and(|first| first.name == b"_id") {
+            return document.0.to_vec();
+        }
+        let mut out = Builder::with_room(document.0.len() + 20);
+        let new = self.new_id();
+        let made = Value {
+            kind: Kind::ObjectId,
+            bytes: &new,
+        };
+        out.value("_id", document.get("_id").unwrap_or(made));
+        for element in document.iter().filter(|element| element.name != b"_id") {
+            out.value(element.name, element.value);
+        }
+        out.finish()
+    }
+}
