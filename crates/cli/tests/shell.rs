@@ -83,14 +83,14 @@ fn a_shell_for_reading_takes_no_lock_and_writes_nothing() {
 
 /// Types into a terminal, and prints what is shown there.
 const TYPE: &str = r#"
-import os, pty, sys, time
+import os, pty, signal, sys
+signal.alarm(120)
 keys = sys.argv[1].encode().decode("unicode_escape").encode()
 pid, terminal = pty.fork()
 if pid == 0:
     os.execv(sys.argv[2], sys.argv[2:])
-shown = b""
 def until(end):
-    global shown
+    shown = b""
     while end not in shown:
         try:
             more = os.read(terminal, 65536)
@@ -99,13 +99,13 @@ def until(end):
         if not more:
             break
         shown += more
+    sys.stdout.buffer.write(shown)
 for line in keys.split(b"|"):
-    until(b"drumlin> ")
-    shown_before, shown = shown, b""
-    sys.stdout.buffer.write(shown_before)
+    # Each time a line is asked for, once: pasting is told apart from typing.
+    until(b"\x1b[?2004h")
     os.write(terminal, line)
-until(b"\0never\0")
-sys.stdout.buffer.write(shown)
+until(b"never")
+sys.stdout.buffer.flush()
 _, status = os.waitpid(pid, 0)
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
