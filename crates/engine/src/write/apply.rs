@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use drumlin_base::{Error, ErrorKind, Result, ValueKind};
 use drumlin_memtable::Memtable;
 
-use crate::write::batch::{BatchRecord, WriteBatch};
+use crate::write::batch::{BatchIter, WriteBatch};
 use crate::write::env::WriteEnv;
 
 impl WriteEnv {
@@ -30,29 +30,29 @@ impl WriteEnv {
         let families = self.store.families.load();
         for batch in batches.into_iter().filter(|batch| batch.count() > 0) {
             let mut seqno = batch.seqno();
-            let mut records = batch.iter().peekable();
-            while let Some(record) = records.peek() {
-                let id = record.as_ref().map_err(Error::duplicate)?.family;
+            let mut records = batch.iter();
+            while let Some(first) = records.clone().next() {
+                let id = first?.family;
                 let family = families
                     .get(&id)
                     .filter(|family| family.check_alive().is_ok());
                 // A family dropped since the check takes its writes with it.
                 let super_version = family.map(|family| (family, family.super_version.load()));
-                let begin = seqno;
-                while let Some(record) =
-                    records.next_if(|r| r.as_ref().is_ok_and(|r| r.family == id))
+                let run = records.clone();
+                let mut behind = records.clone();
+                while let Some(record) = behind.next().transpose()?
+                    && record.family == id
                 {
-                    let record = record?;
                     if let Some((_, super_version)) = &super_version {
                         super_version
                             .memtable
                             .add(seqno, record.kind, record.key, record.value);
                     }
                     seqno += 1;
+                    records = behind.clone();
                 }
                 if let Some((_, super_version)) = &super_version {
-                    let added = batch.iter().skip((begin - batch.seqno()) as usize);
-                    cut_dead_spans(&super_version.memtable, id, added);
+                    cut_dead_spans(&super_version.memtable, id, run);
                 }
                 if let Some((family, super_version)) = super_version
                     && family.account(&super_version.memtable)
@@ -71,13 +71,9 @@ impl WriteEnv {
     }
 }
 
-/// Tells the notes of walks what was added to `memtable` by the records of family `id` that `added` begins with.
-fn cut_dead_spans<'a>(
-    memtable: &Memtable,
-    id: u32,
-    added: impl Iterator<Item = Result<BatchRecord<'a>>>,
-) {
-    let records = added.map_while(Result::ok);
+/// Tells the notes of walks what was added to `memtable`: the records of family `id` that `run` begins with.
+fn cut_dead_spans(memtable: &Memtable, id: u32, run: BatchIter<'_>) {
+    let records = run.map_while(Result::ok);
     let own = records.take_while(|record| record.family == id);
     let shows = own.filter(|record| {
         let deletes = [
