@@ -37,6 +37,9 @@ opaque!(
     BackupHandle,
     BackupInfoHandle,
     RestoreHandle,
+    WalIteratorHandle,
+    WalReadHandle,
+    BatchHandle,
 );
 
 #[link(name = "rocksdb")]
@@ -51,6 +54,29 @@ unsafe extern "C" {
         new: *mut OptionsHandle,
         error: *mut *mut c_char,
     );
+
+    pub(crate) fn rocksdb_get_updates_since(
+        db: *mut DbHandle,
+        from: u64,
+        options: *const WalReadHandle,
+        error: *mut *mut c_char,
+    ) -> *mut WalIteratorHandle;
+    pub(crate) fn rocksdb_wal_iter_valid(iterator: *const WalIteratorHandle) -> c_uchar;
+    pub(crate) fn rocksdb_wal_iter_next(iterator: *mut WalIteratorHandle);
+    pub(crate) fn rocksdb_wal_iter_status(
+        iterator: *const WalIteratorHandle,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_wal_iter_get_batch(
+        iterator: *const WalIteratorHandle,
+        seqno: *mut u64,
+    ) -> *mut BatchHandle;
+    pub(crate) fn rocksdb_wal_iter_destroy(iterator: *const WalIteratorHandle);
+    pub(crate) fn rocksdb_writebatch_data(
+        batch: *mut BatchHandle,
+        len: *mut usize,
+    ) -> *const c_char;
+    pub(crate) fn rocksdb_writebatch_destroy(batch: *mut BatchHandle);
 
     pub(crate) safe fn rocksdb_create_default_env() -> *mut EnvHandle;
     pub(crate) fn rocksdb_env_destroy(env: *mut EnvHandle);

@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
-use drumlin::{Db, Locking, TransactionDb};
+use drumlin::{Db, KeepChanges, Locking, Options, TransactionDb};
 use drumlin_base::rng::Rng;
 use drumlin_interop::*;
 use drumlin_testkit::temp_dir;
@@ -62,7 +63,16 @@ fn fate(seed: u64, name: &[u8]) -> Option<bool> {
 }
 
 fn ours(dir: &Path, seed: u64, expected: &mut Expected) {
-    let db = TransactionDb::open(dir, small(), Locking::default()).unwrap();
+    // Where changes are kept a commit logs its section once more.
+    let kept = KeepChanges {
+        age: Some(Duration::from_secs(1000)),
+        bytes: None,
+    };
+    let options = Options {
+        keep_changes: (seed % 2 == 1).then_some(kept),
+        ..small()
+    };
+    let db = TransactionDb::open(dir, options, Locking::default()).unwrap();
     let family = db.default_family();
     assert_eq!(
         db.prepared_transactions(),
