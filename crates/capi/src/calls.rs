@@ -3,6 +3,7 @@
 pub(crate) use crate::backup::calls::*;
 pub(crate) use crate::batch::calls::*;
 pub(crate) use crate::cache::calls::*;
+pub(crate) use crate::changes::calls::*;
 pub(crate) use crate::compaction_filter::calls::*;
 pub(crate) use crate::database::calls::*;
 pub(crate) use crate::env::calls::*;

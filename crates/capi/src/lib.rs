@@ -15,6 +15,7 @@ mod batch;
 mod cache;
 mod callback;
 mod calls;
+mod changes;
 mod compaction_filter;
 mod comparator;
 mod database;

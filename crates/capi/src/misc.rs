@@ -13,10 +13,6 @@ pub(crate) struct MemoryAllocator;
 #[derive(Debug)]
 pub(crate) struct Logger;
 
-/// `rocksdb_wal_iterator_t`, which no function makes.
-#[derive(Debug)]
-pub(crate) struct WalIterator;
-
 /// `rocksdb_wal_readoptions_t`, which no function makes.
 #[derive(Debug)]
 pub(crate) struct WalReadOptions;

@@ -5,11 +5,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin::{
     Budget, CompactionFilterFactory, CompactionStyle, Compression, Db, DirectoryFormat, Env, Error,
-    FamilyOptions, FifoOptions, KeyOrder, MergeOperator, Options, PrefixExtractor, RateLimit,
-    Result, TableFormat, Tuning, UniversalOptions,
+    FamilyOptions, FifoOptions, KeepChanges, KeyOrder, MergeOperator, Options, PrefixExtractor,
+    RateLimit, Result, TableFormat, Tuning, UniversalOptions,
 };
 use drumlin_base::sync::Mutex;
 use drumlin_table::{ChecksumKind, Codec};
@@ -106,6 +107,16 @@ impl OpenOptions {
         Ok(())
     }
 
+    /// How long changes are kept: as the OPTIONS file says where the program sets no bound.
+    fn keep_changes(&self) -> Option<KeepChanges> {
+        let bound = |value: Option<u64>| value.filter(|value| *value > 0);
+        let keep = KeepChanges {
+            age: bound(self.fields.wal_ttl_seconds).map(Duration::from_secs),
+            bytes: bound(self.fields.wal_size_limit_mb).map(|mib| mib.saturating_mul(1 << 20)),
+        };
+        (keep != KeepChanges::default()).then_some(keep)
+    }
+
     /// Options of the database, for `families` of them.
     pub(crate) fn to_engine(&self, families: usize) -> Result<Options> {
         self.check()?;
@@ -119,6 +130,7 @@ impl OpenOptions {
             background_threads: self.threads_wanted(),
             compaction_style: self.style(),
             wal_dir: self.wal_dir.clone(),
+            keep_changes: self.keep_changes(),
             max_open_files: usize::try_from(self.fields.max_open_files()).ok(),
             format: DirectoryFormat::Auto,
             point_in_time_recovery: matches!(self.fields.wal_recovery_mode, Some(0 | 2)),

@@ -112,6 +112,21 @@ fn errors_begin_as_rocksdbs_and_have_the_words_that_programs_look_for() {
 }
 
 #[test]
+fn updates_are_told_as_rocksdb_tells_them() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    let [ours, theirs] =
+        [Library::Ours, Library::Theirs].map(|library| programs.compile("changes", library));
+    let told = ours.answers(&[&programs.place("ours")]);
+    same_lines(
+        "changes",
+        &told,
+        &theirs.answers(&[&programs.place("rocksdb")]),
+    );
+    assert!(told.lines().count() > 60, "{told}");
+}
+
+#[test]
 fn directories_go_to_and_fro() {
     let dir = temp_dir();
     let programs = Programs::new(LIBRARIES, dir.path());
