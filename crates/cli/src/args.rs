@@ -198,6 +198,25 @@ pub(crate) enum Command {
         #[arg(long)]
         keys_only: bool,
     },
+    /// Print what was changed, in order, of a database that keeps that (see keep-changes). Another process may be
+    /// writing it.
+    Changes {
+        /// The sequence number to begin with. Default: the first there is.
+        #[arg(long, value_name = "SEQNO")]
+        from: Option<u64>,
+        /// Go on with what is written from now on.
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Keep changes for those who follow them; without a bound, end that.
+    KeepChanges {
+        /// At least so many seconds.
+        #[arg(long, value_name = "N")]
+        seconds: Option<u64>,
+        /// As long as the archive has no more bytes.
+        #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+        bytes: Option<u64>,
+    },
     /// Print the version edits of a MANIFEST.
     DumpManifest {
         /// The MANIFEST; without it, the current one of --db.

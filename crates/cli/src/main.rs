@@ -10,6 +10,7 @@ mod args;
 mod backup;
 mod bench;
 mod blobs;
+mod changes;
 mod convert;
 mod demo;
 mod doctor;
@@ -130,6 +131,8 @@ pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Ou
         Command::DumpWal { file, keys_only } => {
             inspect::dump_wal(place, file.as_deref(), keys_only, out)
         }
+        Command::Changes { from, follow } => changes::changes(place, from, follow, out),
+        Command::KeepChanges { seconds, bytes } => changes::keep(place, seconds, bytes),
         Command::DumpManifest { file } => inspect::dump_manifest(place, file.as_deref(), out),
         Command::DumpTable { file, entries } => tables::dump_table(place, &file, entries, out),
         Command::DumpBlob { file, entries } => blobs::dump_blob(place, &file, entries, out),

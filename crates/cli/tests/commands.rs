@@ -598,4 +598,27 @@ fn top_tells_of_a_directory_and_refuses_what_serves_nothing() {
     let refused = shell.run(&["top", "127.0.0.1:1"]);
     assert_eq!(code(&refused), 4, "{:?}", refused);
     assert_eq!(code(&shell.run(&["top", "https://there"])), 2);
+
+fn changes_are_printed_from_a_number_on() {
+    let shell = Shell::new();
+    shell.print(&["put", "before", "0"]);
+    let refused = shell.run(&["changes"]);
+    assert_eq!(code(&refused), 2);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("keep its changes"));
+    shell.print(&["keep-changes", "--seconds", "1000", "--bytes", "1GB"]);
+    shell.print(&["put", "a", "1"]);
+    shell.print(&["family", "create", "more"]);
+    shell.print(&["delete-range", "a", "b"]);
+    let expected = "2 put family 0 a\t1\n\
+        3 create-family family 1 \"more\" \"leveldb.BytewiseComparator\"\n\
+        4 delete-range family 0 a\tb\n";
+    assert_eq!(shell.print(&["changes"]), expected);
+    let json = shell.print(&["changes", "--from", "4", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&json).expect("one object");
+    assert_eq!(
+        object,
+        serde_json::json!({"seqno": 4, "kind": "delete-range", "family": 0, "from": "a", "to": "b"})
+    );
+    shell.print(&["keep-changes"]);
+    assert_eq!(code(&shell.run(&["changes"])), 2);
 }
