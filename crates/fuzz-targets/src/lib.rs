@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod changes;
 mod claims;
 pub mod drive;
 mod input;
@@ -34,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("backup_meta", targets::backup_meta::run),
     ("blob_file", targets::blob::run_file),
     ("blob_index", targets::blob::run_index),
+    ("changes", targets::changes::run),
     ("coded_rows", targets::coded_rows::run),
     ("config_file", targets::redis_text::run_config),
     ("data_block_iter", targets::data_block::run),

@@ -215,6 +215,7 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     let made = made.chain(crate::claims::seeds());
     for (target, name, bytes) in made
         .chain(crate::mongo::seeds())
+        .chain(crate::changes::seeds())
         .chain(crate::redis::seeds())
         .chain(crate::resp::seeds())
     {

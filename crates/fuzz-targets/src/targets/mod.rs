@@ -4,6 +4,7 @@ pub(crate) mod backup_meta;
 pub(crate) mod batch;
 pub(crate) mod blob;
 pub(crate) mod canary;
+pub(crate) mod changes;
 pub(crate) mod coded_rows;
 pub(crate) mod data_block;
 pub(crate) mod database;
