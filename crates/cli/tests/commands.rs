@@ -598,7 +598,9 @@ fn top_tells_of_a_directory_and_refuses_what_serves_nothing() {
     let refused = shell.run(&["top", "127.0.0.1:1"]);
     assert_eq!(code(&refused), 4, "{:?}", refused);
     assert_eq!(code(&shell.run(&["top", "https://there"])), 2);
+}
 
+#[test]
 fn changes_are_printed_from_a_number_on() {
     let shell = Shell::new();
     shell.print(&["put", "before", "0"]);
