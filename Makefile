@@ -10,7 +10,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: node node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -40,10 +40,11 @@ mongo: $(MONGO_VENV)/bin/pytest
 	target/release/drumlin mongo --dir $(DATA)/mongo --port $(MONGO_PORT) & server=$$!; trap "kill $$server" INT TERM; sleep 1; \
 	  $(MONGO_VENV)/bin/python crates/mongo/clients/demo.py $(MONGO_PORT); wait $$server
 
-# Its tests by that driver, against a server of the debug build.
+# Its tests by that driver, against DRUMLIN, or a server of the debug build.
+DRUMLIN ?=
 mongo-test: $(MONGO_VENV)/bin/pytest
-	$(CARGO) build --locked -p drumlin-cli
-	DRUMLIN=$(CURDIR)/target/debug/drumlin $(MONGO_VENV)/bin/pytest -q -p no:cacheprovider crates/mongo/clients
+	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
+	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/pytest -q -p no:cacheprovider crates/mongo/clients
 
 # Client libraries and job queues from their registries, as applications use them, against the Redis server. Needs python3,
 # npm, go and mvn. CLIENTS: some of them.
@@ -112,15 +113,23 @@ node:
 	cp target/node/release/libdrumlin_node.so $(NODE_ADDON)
 	cd crates/node && npm pack --silent --pack-destination $(CURDIR)/target/node
 
-# Its tests: abstract-level's own suite, and ours.
-node-test: deps
+# A debug build of the addon, with the lints.
+node-addon:
 	cd crates/node && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) clippy --locked -- -D warnings && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) build --locked
 	cp target/debug/libdrumlin_node.so $(NODE_ADDON)
-	cd crates/node && npm ci --ignore-scripts --no-audit --no-fund --silent && npm test --silent
+
+NODE_MODULES = crates/node/node_modules/.package-lock.json
+$(NODE_MODULES): crates/node/package-lock.json
+	cd crates/node && npm ci --ignore-scripts --no-audit --no-fund --silent
+	touch $@
+
+# Its tests: abstract-level's own suite, and ours.
+node-test: node-addon $(NODE_MODULES)
+	cd crates/node && npm test --silent
 
 # Beside classic-level.
-node-bench: node
-	cd crates/node && npm ci --ignore-scripts --no-audit --no-fund --silent && node bench.js
+node-bench: node $(NODE_MODULES)
+	cd crates/node && node bench.js
 
 # The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
 # as a page in totals.html.
