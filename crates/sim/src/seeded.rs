@@ -252,7 +252,7 @@ pub const BUGS: &[Bug] = &[
     bug("short-write-sent-whole", "fs/net/mem_transfer", "net:bytes::"),
     bug("signed-file-number", "engine/files/names", "drumlin:names::"),
     bug("single-deletions-uncounted", "memtable", "naive"),
-    bug("slow-codec-in-l1", "engine/family/column_family", "drumlin:column_family::"),
+    bug("slow-codec-in-l1", "engine/family/settings", "drumlin:family::settings::"),
     bug("snapshot-reads-one-more", "engine/db/handle", "sim"),
     bug("snapshot-unvalidated", "engine/txn/transaction", "transactions"),
     bug("snapshots-ignored", "engine/family/snapshot", "sim"),
