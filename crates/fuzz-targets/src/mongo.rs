@@ -59,6 +59,107 @@ fn all_types() -> Vec<u8> {
     })
 }
 
+/// A message whose body is a command.
+fn message(fill: impl FnOnce(&mut Builder)) -> Vec<u8> {
+    let body = of(|out| {
+        fill(out);
+        out.str("$db", "d");
+    });
+    let mut bytes = u32::try_from(body.len() + 21)
+        .unwrap_or(0)
+        .to_le_bytes()
+        .to_vec();
+    for number in [7u32, 0, 2013, 0] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.push(0);
+    [bytes, body].concat()
+}
+
+fn conversations() -> [(&'static str, Vec<Vec<u8>>); 3] {
+    let insert = message(|out| {
+        out.str("insert", "c").open(Kind::Array, "documents");
+        for (name, id) in [("0", 1), ("1", 2), ("2", 3)] {
+            out.open(Kind::Document, name)
+                .i32("_id", id)
+                .i32("a", id % 2)
+                .close();
+        }
+        out.close();
+    });
+    let index = message(|out| {
+        out.str("createIndexes", "c")
+            .open(Kind::Array, "indexes")
+            .open(Kind::Document, "0")
+            .str("name", "a");
+        out.open(Kind::Document, "key")
+            .i32("a", 1)
+            .close()
+            .close()
+            .close();
+    });
+    let find = message(|out| {
+        out.str("find", "c")
+            .open(Kind::Document, "filter")
+            .i32("a", 1)
+            .close()
+            .i32("batchSize", 1);
+        out.open(Kind::Document, "sort").i32("a", -1).close();
+    });
+    let update = message(|out| {
+        out.str("update", "c")
+            .open(Kind::Array, "updates")
+            .open(Kind::Document, "0");
+        out.open(Kind::Document, "q")
+            .close()
+            .open(Kind::Document, "u")
+            .open(Kind::Document, "$inc")
+            .i32("a", 1);
+        out.close().close().bool("multi", true).close().close();
+    });
+    let modify = message(|out| {
+        out.str("findAndModify", "c")
+            .bool("remove", true)
+            .open(Kind::Document, "query")
+            .i32("_id", 2)
+            .close();
+    });
+    let pipeline = message(|out| {
+        out.str("aggregate", "c")
+            .open(Kind::Document, "cursor")
+            .close()
+            .open(Kind::Array, "pipeline");
+        out.open(Kind::Document, "0")
+            .open(Kind::Document, "$group")
+            .str("_id", "$a");
+        out.open(Kind::Document, "n")
+            .i32("$sum", 1)
+            .close()
+            .close()
+            .close();
+        out.open(Kind::Document, "1")
+            .open(Kind::Document, "$project")
+            .str("m", "$n")
+            .close()
+            .close()
+            .close();
+    });
+    let hello = message(|out| {
+        out.i32("hello", 1);
+    });
+    let drop_it = message(|out| {
+        out.str("drop", "c");
+    });
+    [
+        ("hello", vec![hello]),
+        (
+            "writes",
+            vec![index, insert.clone(), update, modify, find, drop_it],
+        ),
+        ("pipeline", vec![insert, pipeline]),
+    ]
+}
+
 /// Inputs: target, name, bytes.
 pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let document = of(|out| {
@@ -124,7 +225,10 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             .close();
     });
     let with = |first: &[u8]| [first, &document].concat();
-    vec![
+    let conversations = conversations().into_iter();
+    let conversations =
+        conversations.map(|(name, messages)| ("mongo_message", name.to_owned(), messages.concat()));
+    let documents = vec![
         ("mongo_bson", "all-types".to_owned(), all_types()),
         ("mongo_bson", "nested".to_owned(), document.clone()),
         ("mongo_keystring", "all-types".to_owned(), all_types()),
@@ -140,5 +244,6 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                 out.i32("x", 1);
             })),
         ),
-    ]
+    ];
+    conversations.chain(documents).collect()
 }

@@ -67,7 +67,7 @@ const SCRIPT: Bounds = Bounds {
     total: (1 << 30, 4096),
 };
 /// Targets with other bounds than [`DECODER`].
-const BOUNDS: [(&str, Bounds); 11] = [
+const BOUNDS: [(&str, Bounds); 12] = [
     (
         // A decoder of bzip2 takes much each time, and all records are read in many ways.
         "blob_file",
@@ -86,6 +86,7 @@ const BOUNDS: [(&str, Bounds); 11] = [
         },
     ),
     ("db_ops", WITH_BUFFERS),
+    ("mongo_message", WITH_BUFFERS),
     (
         // The limit that the target sets, and its input.
         "decompress",

@@ -1,9 +1,16 @@
 //! Documents: what passes the look at foreign bytes is walked to its end and written back; keys sort as values do and give them
 //! back; filters agree with their opposite; updates leave whole documents with the same `_id`.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin::Options;
 use drumlin_doc::{
     Builder, Document, Filter, Kind, Moment, Update, Value, compare, keystring, validate,
 };
+use drumlin_doc_store::{Store, StoreOptions};
+use drumlin_fs::{Env, StrictMemFileSystem};
+use drumlin_mongo::{Answer, Shared, answer};
 
 /// Most values of one input that are compared with each other.
 const VALUES_MAX: usize = 24;
@@ -116,4 +123,47 @@ pub(crate) fn run_update(data: &[u8]) {
     assert_eq!(validate(&applied.document), Ok(()));
     let id = |document: Document<'_>| document.get("_id").map(keystring::key_of);
     assert!(id(document).is_none() || id(document) == id(Document(&applied.document)));
+}
+
+/// Messages, one behind the other, to a server over files in memory.
+pub(crate) fn run_message(data: &[u8]) {
+    let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+    let engine = Options {
+        env: env.clone(),
+        background_threads: Some(0),
+        memory_budget: Some(1 << 20),
+        ..Options::default()
+    };
+    let store = Store::open(Path::new("/mongo"), StoreOptions { engine }).expect("opens");
+    let shared = Shared::new(store, env);
+    let mut rest = data;
+    while let Some(len) = rest.first_chunk::<4>() {
+        let len = usize::try_from(u32::from_le_bytes(*len)).unwrap_or(usize::MAX);
+        let message = rest.get(..len.max(4)).unwrap_or(rest);
+        rest = rest.get(message.len()..).unwrap_or_default();
+        match answer(&shared, 1, message) {
+            Answer::Close(reason) => assert!(!reason.is_empty()),
+            Answer::Send(reply) if reply.is_empty() => {}
+            Answer::Send(reply) => look_at(&reply, message),
+        }
+    }
+}
+
+fn look_at(reply: &[u8], message: &[u8]) {
+    let number = |bytes: &[u8], at: usize| {
+        u32::from_le_bytes(*bytes[at..].first_chunk::<4>().expect("a header"))
+    };
+    assert_eq!(number(reply, 0) as usize, reply.len());
+    assert_eq!(
+        number(reply, 8),
+        number(message, 4),
+        "it is for the request"
+    );
+    let (from, has_checksum) = match number(reply, 12) {
+        1 => (36, false),
+        _ => (21, number(reply, 16) & 1 == 1),
+    };
+    let document = &reply[from..reply.len() - if has_checksum { 4 } else { 0 }];
+    assert_eq!(validate(document), Ok(()));
+    assert!(Document(document).get("ok").is_some());
 }
