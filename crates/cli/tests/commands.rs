@@ -611,7 +611,9 @@ fn changes_are_printed_from_a_number_on() {
     shell.print(&["put", "a", "1"]);
     shell.print(&["family", "create", "more"]);
     shell.print(&["delete-range", "a", "b"]);
-    let expected = "2 put family 0 a\t1\n\
+    // The log that was there when keeping began is kept, too.
+    let expected = "1 put family 0 before\t0\n\
+        2 put family 0 a\t1\n\
         3 create-family family 1 \"more\" \"leveldb.BytewiseComparator\"\n\
         4 delete-range family 0 a\tb\n";
     assert_eq!(shell.print(&["changes"]), expected);
