@@ -83,6 +83,8 @@ struct OpenWal {
     reader: RecordReader,
     /// A later file has a record, and this one was read to its end since that was seen.
     is_whole: bool,
+    /// Whether its last record was given mended: a second time it would not help either.
+    is_mended: bool,
 }
 
 impl WalTail {
@@ -198,6 +200,7 @@ impl WalTail {
             path,
             reader: RecordReader::new(file, number),
             is_whole: false,
+            is_mended: false,
         });
         self.fronts = self.fronts.split_off(&number);
         Ok(())
@@ -248,11 +251,14 @@ impl WalTail {
             Verdict::Corrupt {
                 mended: Some(mended),
                 ..
-            } if fits(&mended, expected) => Ok(TailRecord {
-                path: open.path.clone(),
-                offset: mended.offset,
-                payload: mended.payload,
-            }),
+            } if !open.is_mended && fits(&mended, expected) => {
+                open.is_mended = true;
+                Ok(TailRecord {
+                    path: open.path.clone(),
+                    offset: mended.offset,
+                    payload: mended.payload,
+                })
+            }
             Verdict::Corrupt { offset, reason, .. } => {
                 let message = format!("changes from {expected} on cannot be read: {reason}");
                 Err(named(Error::corruption(message).with_offset(offset)))
