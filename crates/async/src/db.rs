@@ -25,7 +25,7 @@ pub struct AsyncOptions {
 impl Default for AsyncOptions {
     fn default() -> Self {
         Self {
-            readers: std::thread::available_parallelism().map_or(1, usize::from),
+            readers: drumlin::machine::cores_available(),
             env: Env::system(),
         }
     }

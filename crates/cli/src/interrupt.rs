@@ -1,11 +1,11 @@
-//! CTRL-C: long work is cancelled, and says what is done; a second one ends the process at once.
+//! Signals. CTRL-C cancels long work, which says what is done; a second one ends the process at once. A server is asked to end.
 
 use std::sync::{Arc, OnceLock};
 
 use drumlin::CancelToken;
 use drumlin_base::sync::Mutex;
 use drumlin_fs::Env;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, Outcome};
@@ -74,4 +74,25 @@ fn listen() -> Outcome<Work> {
     // Nobody waits for it.
     drop(thread);
     Ok(Arc::clone(WORK.get_or_init(|| work)))
+}
+
+/// Runs a server until SIGTERM or SIGINT has it asked to `stop`, or it ends by itself. The signals are awaited before `serve`
+/// tells anybody that it serves.
+pub(crate) fn serve_until_signal(
+    env: &Env,
+    stop: impl Fn() -> drumlin::Result<()> + Send + 'static,
+    serve: impl FnOnce() -> Outcome,
+) -> Outcome {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::Io)?;
+    let handle = signals.handle();
+    let listen = move || {
+        if signals.forever().next().is_some() && stop().is_err() {
+            remark("drumlin: the server could not be woken; it ends within a tenth of a second");
+        }
+    };
+    let thread = env.spawner.spawn("signals", Box::new(listen))?;
+    let ended = serve();
+    handle.close();
+    thread.join()?;
+    ended
 }

@@ -7,11 +7,10 @@ use drumlin_base::{Error, ErrorKind};
 use drumlin_fs::net::PosixNetwork;
 use drumlin_fs::{Env, append_to_file};
 use drumlin_redis::{Config, Loaded, LogSink, Server, ServerOptions, export_rdb, load_data};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::args::{Place, Redis};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::serve_until_signal;
 use crate::output::{Output, remark};
 use crate::progress::Progress;
 
@@ -37,29 +36,17 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
     };
     let mut server = Server::open(options).map_err(Failure::Engine)?;
     server.log_to(log);
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::Io)?;
-    let (stopper, handle) = (server.stopper(), signals.handle());
-    let listen = move || {
-        if signals.forever().next().is_some() && stopper.stop().is_err() {
-            remark("drumlin: the server could not be woken; it ends within a tenth of a second");
+    let stopper = server.stopper();
+    let stop = move || stopper.stop();
+    serve_until_signal(&env, stop, || {
+        for address in server.addresses() {
+            let text = format!("Serving {dir} at {address}");
+            let address = address.to_string();
+            out.fact(text, serde_json::json!({"dir": dir, "address": address}))?;
         }
-    };
-    let thread = env
-        .spawner
-        .spawn("signals", Box::new(listen))
-        .map_err(Failure::Engine)?;
-    for address in server.addresses() {
-        let text = format!("Serving {dir} at {address}");
-        out.fact(
-            text,
-            serde_json::json!({"dir": dir, "address": address.to_string()}),
-        )?;
-    }
-    out.flush()?;
-    let ended = server.run();
-    handle.close();
-    thread.join().map_err(Failure::Engine)?;
-    ended.map_err(Failure::Engine)
+        out.flush()?;
+        server.run().map_err(Failure::Engine)
+    })
 }
 
 /// The log of the server: the file that the configuration names, or standard error.

@@ -1,15 +1,14 @@
 //! `delete`.
 
 use drumlin_doc::{Builder, Document, Filter, Refusal, Value};
-use drumlin_doc_store::{Failure, Name, Outcome, Step};
+use drumlin_doc_store::{Name, Outcome, Step};
 
 use crate::query::{Query, each, too_much};
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::call::{Call, hint_of};
 use super::insert::check_count;
-use super::refusals::refusal_of;
-use super::write_reply::write_errors;
+use super::write_reply::{goes_on, write_errors};
 
 /// See the module.
 pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
@@ -20,15 +19,9 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut count, mut errors) = (0, Vec::new());
     for (at, statement) in statements.iter().enumerate() {
-        match one(call, &name, *statement, &mut count) {
-            Ok(()) => {}
-            Err(Failure::Engine(error)) => return Err(error.into()),
-            Err(failure) => {
-                errors.push((at, refusal_of(failure)));
-                if ordered {
-                    break;
-                }
-            }
+        let outcome = one(call, &name, *statement, &mut count);
+        if !goes_on(outcome, (at, ordered), &mut errors)? {
+            break;
         }
     }
     let mut reply = Builder::new();

@@ -10,8 +10,7 @@ use crate::query::Query;
 use super::call::{Call, hint_of};
 use super::delete::matching;
 use super::insert::{check_count, insert_into};
-use super::refusals::refusal_of;
-use super::write_reply::write_errors;
+use super::write_reply::{goes_on, write_errors};
 
 /// How often an upsert begins anew when others make and remove its document.
 const UPSERT_TRIES: usize = 100;
@@ -52,15 +51,8 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
         matched += done.matched + u64::from(done.upserted.is_some());
         modified += done.modified;
         upserted.extend(done.upserted.map(|id| (at, id)));
-        match outcome {
-            Ok(()) => {}
-            Err(Failure::Engine(error)) => return Err(error.into()),
-            Err(failure) => {
-                errors.push((at, refusal_of(failure)));
-                if ordered {
-                    break;
-                }
-            }
+        if !goes_on(outcome, (at, ordered), &mut errors)? {
+            break;
         }
     }
     let mut reply = Builder::new();
