@@ -31,34 +31,38 @@ impl WriteEnv {
         for batch in batches.into_iter().filter(|batch| batch.count() > 0) {
             let mut seqno = batch.seqno();
             let mut records = batch.iter();
-            while let Some(first) = records.clone().next() {
-                let id = first?.family;
+            let mut run = records.clone();
+            let mut next = records.next().transpose()?;
+            while let Some(mut record) = next {
+                let id = record.family;
                 let family = families
                     .get(&id)
                     .filter(|family| family.check_alive().is_ok());
                 // A family dropped since the check takes its writes with it.
                 let super_version = family.map(|family| (family, family.super_version.load()));
-                let run = records.clone();
-                let mut behind = records.clone();
-                while let Some(record) = behind.next().transpose()?
-                    && record.family == id
-                {
+                let own = run;
+                let other = loop {
                     if let Some((_, super_version)) = &super_version {
                         super_version
                             .memtable
                             .add(seqno, record.kind, record.key, record.value);
                     }
                     seqno += 1;
-                    records = behind.clone();
-                }
+                    run = records.clone();
+                    match records.next() {
+                        Some(Ok(same)) if same.family == id => record = same,
+                        other => break other,
+                    }
+                };
                 if let Some((_, super_version)) = &super_version {
-                    cut_dead_spans(&super_version.memtable, id, run);
+                    cut_dead_spans(&super_version.memtable, id, own);
                 }
                 if let Some((family, super_version)) = super_version
                     && family.account(&super_version.memtable)
                 {
                     self.full.add(id);
                 }
+                next = other.transpose()?;
             }
             debug_assert_eq!(seqno, batch.seqno() + u64::from(batch.count()));
             self.store
