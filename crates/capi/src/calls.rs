@@ -16,6 +16,7 @@ pub(crate) use crate::metadata::calls::*;
 pub(crate) use crate::misc::calls::*;
 pub(crate) use crate::options::calls::*;
 pub(crate) use crate::reads::calls::*;
+pub(crate) use crate::secondary::calls::*;
 pub(crate) use crate::small_options::calls::*;
 pub(crate) use crate::snapshot::calls::*;
 pub(crate) use crate::table_options::calls::*;

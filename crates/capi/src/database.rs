@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use drumlin::{CancelToken, ColumnFamily, Db, Result, TransactionDb, WriteBatch, WriteOptions};
+use drumlin::{
+    CancelToken, ColumnFamily, Db, Follower, Result, TransactionDb, WriteBatch, WriteOptions,
+};
 
 use drumlin_base::sync::Mutex;
 
@@ -19,6 +21,8 @@ pub(crate) struct Database {
     by_hand: Arc<Mutex<Option<CancelToken>>>,
     /// Whether dropping this closes the database: not where it is the base of another handle.
     is_owner: bool,
+    /// Which catches up, of a secondary.
+    follower: Option<Follower>,
 }
 
 impl fmt::Debug for Database {
@@ -34,7 +38,19 @@ impl Database {
             locks: None,
             by_hand: by_hand(),
             is_owner: true,
+            follower: None,
         }
+    }
+
+    /// What `follower` shows.
+    pub(crate) fn of_follower(db: Db, follower: Option<Follower>) -> Self {
+        let mut database = Self::new(db);
+        database.follower = follower;
+        database
+    }
+
+    pub(crate) fn follower(&self) -> Option<&Follower> {
+        self.follower.as_ref()
     }
 
     pub(crate) fn with_locks(db: Db, locks: Arc<TransactionDb>) -> Self {
@@ -43,6 +59,7 @@ impl Database {
             locks: Some(locks),
             by_hand: by_hand(),
             is_owner: true,
+            follower: None,
         }
     }
 
@@ -53,6 +70,7 @@ impl Database {
             locks: self.locks.clone(),
             by_hand: Arc::clone(&self.by_hand),
             is_owner: false,
+            follower: None,
         }
     }
 

@@ -66,7 +66,7 @@ impl FamilyArrays {
     }
 }
 
-/// Opens with families, makes of the database what the handle holds, and gives the handles of families.
+/// Opens with families by `open`, which gives what the handle holds, and gives the handles of families.
 ///
 /// # Safety
 /// The arguments are as c.h has them.
@@ -75,7 +75,7 @@ pub(crate) unsafe fn open_with<D: handle::Tagged>(
     opening: (*const Handle<OpenOptions>, *const c_char, Mode),
     families: FamilyArrays,
     errptr: ErrPtr,
-    finish: impl FnOnce(Db) -> Result<D>,
+    open: impl FnOnce(&Opening<'_>, &[Named<'_>]) -> Result<(D, Vec<ColumnFamily>)>,
 ) -> *mut Handle<D> {
     let (options, name, mode) = opening;
     // SAFETY: the caller's promise.
@@ -84,10 +84,7 @@ pub(crate) unsafe fn open_with<D: handle::Tagged>(
     let name = unsafe { bytes::text(name, function) };
     // SAFETY: as above.
     let named = unsafe { families.named(function) };
-    let open = || {
-        let (db, found) = Opening::new(options, name, mode).open(&named)?;
-        Ok((finish(db)?, found))
-    };
+    let open = || open(&Opening::new(options, name, mode), &named);
     // SAFETY: as above.
     let opened = unsafe { guard(function, errptr, open) };
     let Some((database, found)) = opened else {
@@ -96,6 +93,14 @@ pub(crate) unsafe fn open_with<D: handle::Tagged>(
     // SAFETY: as above, and there is a family for each name.
     unsafe { families.give(found) };
     handle::create(database)
+}
+
+fn open_database(
+    opening: &Opening<'_>,
+    named: &[Named<'_>],
+) -> Result<(Database, Vec<ColumnFamily>)> {
+    let (db, found) = opening.open(named)?;
+    Ok((Database::new(db), found))
 }
 
 #[unsafe(no_mangle)]
@@ -117,7 +122,7 @@ unsafe extern "C" fn rocksdb_open_column_families(
     };
     let opening = (options, name, Mode::ReadWrite);
     // SAFETY: the C program's promise.
-    unsafe { open_with(NAME, opening, families, errptr, |db| Ok(Database::new(db))) }
+    unsafe { open_with(NAME, opening, families, errptr, open_database) }
 }
 
 #[unsafe(no_mangle)]
@@ -143,7 +148,7 @@ unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     };
     let opening = (options, name, mode);
     // SAFETY: the C program's promise.
-    unsafe { open_with(NAME, opening, families, errptr, |db| Ok(Database::new(db))) }
+    unsafe { open_with(NAME, opening, families, errptr, open_database) }
 }
 
 /// An array of names and its length; both go back by `rocksdb_list_column_families_destroy`.

@@ -33,6 +33,7 @@ mod misc;
 mod opening;
 mod options;
 mod reads;
+mod secondary;
 mod set_options;
 mod shells;
 mod small_options;

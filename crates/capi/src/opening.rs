@@ -12,7 +12,11 @@ use crate::options::OpenOptions;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     ReadWrite,
-    ReadOnly { error_if_wal_file_exists: bool },
+    ReadOnly {
+        error_if_wal_file_exists: bool,
+    },
+    /// As [`Opening::open_by`] is told.
+    Follow,
 }
 
 /// A family as a program names it, with its options.
@@ -39,6 +43,15 @@ impl<'a> Opening<'a> {
 
     /// Opens with `families`, or with the default one only where none is named; gives their handles in the same order.
     pub(crate) fn open(&self, families: &[Named<'_>]) -> Result<(Db, Vec<ColumnFamily>)> {
+        self.open_by(families, |dir, options| Db::open_read_only(dir, options))
+    }
+
+    /// The same, with a way to open for reading.
+    pub(crate) fn open_by(
+        &self,
+        families: &[Named<'_>],
+        open_to_read: impl FnOnce(&Path, Options) -> Result<Db>,
+    ) -> Result<(Db, Vec<ColumnFamily>)> {
         let options = self.options.to_engine(families.len().max(1))?;
         let there = self.families_there(&options)?;
         let mut named = Vec::with_capacity(families.len());
@@ -47,13 +60,14 @@ impl<'a> Opening<'a> {
         }
         let db = match self.mode {
             Mode::ReadWrite => self.open_to_write(options, &named, there.as_deref())?,
-            Mode::ReadOnly {
-                error_if_wal_file_exists,
-            } => {
-                if error_if_wal_file_exists {
+            Mode::ReadOnly { .. } | Mode::Follow => {
+                let error_if_wal_file_exists = Mode::ReadOnly {
+                    error_if_wal_file_exists: true,
+                };
+                if self.mode == error_if_wal_file_exists {
                     refuse_wals(&options, &self.dir)?;
                 }
-                Db::open_read_only(&self.dir, options).map_err(|error| self.reworded(error))?
+                open_to_read(&self.dir, options).map_err(|error| self.reworded(error))?
             }
         };
         let found = named.iter().map(|(name, _)| {
@@ -125,7 +139,7 @@ impl<'a> Opening<'a> {
                     "{}/CURRENT: does not exist (create_if_missing is false)",
                     self.dir.display()
                 ))),
-                Mode::ReadOnly { .. } => Err(error.with_kind(ErrorKind::Io)),
+                Mode::ReadOnly { .. } | Mode::Follow => Err(error.with_kind(ErrorKind::Io)),
             },
             // Opening says it better.
             Err(_) => Ok(None),

@@ -19,7 +19,7 @@ use crate::fields::{
     OptimistictransactionOptions, TransactionOptions as Fields, TransactiondbOptions, Writeoptions,
 };
 use crate::indexed_batch::Writes;
-use crate::opening::Mode;
+use crate::opening::{Mode, Named, Opening};
 use crate::options::OpenOptions;
 use crate::reads::{KeyList, families};
 use crate::small_options::Reads;
@@ -236,9 +236,12 @@ unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
         handles,
     };
     let opening = (options, name, Mode::ReadWrite);
-    let finish = |db| TransactionDatabase::new(db, transactions);
+    let open = |opening: &Opening<'_>, named: &[Named<'_>]| {
+        let (db, found) = opening.open(named)?;
+        Ok((TransactionDatabase::new(db, transactions)?, found))
+    };
     // SAFETY: as above.
-    unsafe { open_with(NAME, opening, families, errptr, finish) }
+    unsafe { open_with(NAME, opening, families, errptr, open) }
 }
 
 #[unsafe(no_mangle)]
@@ -259,9 +262,12 @@ unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
         handles,
     };
     let opening = (options, name, Mode::ReadWrite);
-    let finish = OptimisticDatabase::new;
+    let open = |opening: &Opening<'_>, named: &[Named<'_>]| {
+        let (db, found) = opening.open(named)?;
+        Ok((OptimisticDatabase::new(db)?, found))
+    };
     // SAFETY: the C program's promise.
-    unsafe { open_with(NAME, opening, families, errptr, finish) }
+    unsafe { open_with(NAME, opening, families, errptr, open) }
 }
 
 /// The base handle alone; the database goes on.

@@ -127,6 +127,18 @@ fn updates_are_told_as_rocksdb_tells_them() {
 }
 
 #[test]
+fn secondaries_see_what_those_of_rocksdb_see() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    let [ours, theirs] =
+        [Library::Ours, Library::Theirs].map(|library| programs.compile("secondary", library));
+    let seen = ours.answers(&[&programs.place("ours")]);
+    let expected = theirs.answers(&[&programs.place("rocksdb")]);
+    same_lines("secondary", &seen, &expected);
+    assert!(seen.lines().count() > 30, "{seen}");
+}
+
+#[test]
 fn directories_go_to_and_fro() {
     let dir = temp_dir();
     let programs = Programs::new(LIBRARIES, dir.path());

@@ -54,6 +54,7 @@ pub use db::budget::Budget;
 pub use db::changes::{ChangeBatch, ChangeEntry, Changes, ChangesOptions};
 pub use db::codec::{KeyCodec, ValueCodec};
 pub use db::family_handle::FamilyHandle;
+pub use db::follower::{FollowOptions, Follower, Lag};
 pub use db::handle::Db;
 pub use db::range::{Entry, Keys, Range};
 pub use db::typed::{TypedFamily, TypedRange};

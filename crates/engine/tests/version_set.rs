@@ -129,7 +129,7 @@ impl History {
         let needed = set.needed(Default::default()).unwrap();
         let obsolete = obsolete_files(&files.list(dir())?, &needed);
         remove_files(&**files, dir(), &obsolete)?;
-        set.drop_family(family)?;
+        set.drop_family(family, 0)?;
         self.names.pop();
         self.note(&set);
         Ok(())

@@ -128,9 +128,13 @@ impl Background {
             .immutables
             .get(flushed.len())
             .map_or(present.mutable_oldest_wal, |next| next.oldest_wal);
+        // No table tells which numbers the memtables had, and their WAL goes.
+        let is_told = made.file.is_some() || self.store.files.archive.is_on();
+        let last_seqno = (!is_told).then(|| self.store.visible_seqno());
         let edit = VersionEdit {
             column_family: family.id,
             log_number: Some(next_wal),
+            last_seqno,
             new_files: made.file.iter().map(|table| (0, table.clone())).collect(),
             blob_additions: made.blob_files.clone(),
             ..VersionEdit::default()

@@ -12,7 +12,7 @@ use crate::db::engine::{Engine, Running};
 use crate::db::open::OpenMode;
 use crate::db::{open, reader};
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
-use crate::family::snapshot::Snapshot;
+use crate::family::snapshot::{Snapshot, SnapshotList};
 use crate::family::super_version::SuperVersion;
 use crate::maintenance::repair::RepairReport;
 use crate::maintenance::verify::VerifyReport;
@@ -164,7 +164,8 @@ impl Db {
     /// # Errors
     /// As [`Db::open`], but never `Locked`; `Busy` where a writer was faster a thousand times.
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
-        Self::from_engine(reader::open_read_only(dir.as_ref(), &options)?)
+        let (opened, _held) = reader::open_read_only(dir.as_ref(), &options, false)?;
+        Self::from_engine(opened)
     }
 
     /// The names of the families in `dir`.
@@ -186,7 +187,7 @@ impl Db {
         repair::repair(dir.as_ref(), options)
     }
 
-    fn from_engine(opened: open::Opened) -> Result<Self> {
+    pub(super) fn from_engine(opened: open::Opened) -> Result<Self> {
         let engine = opened.engine;
         let families = engine.store.families.load();
         let Some(default) = families.get(&0) else {
@@ -568,12 +569,14 @@ impl Db {
         .timed(self.engine.store.watch.times.calls())
     }
 
-    /// Pins the present moment for reads. Holding one keeps overwritten values on disk.
+    /// Pins the present moment for reads. Holding one keeps overwritten values on disk. Reads of a [`crate::Follower`]
+    /// refuse it: take a [`Db::view`] there.
     pub fn snapshot(&self) -> Snapshot {
-        self.engine
-            .store
-            .snapshots
-            .take_current(|| self.engine.store.visible_seqno())
+        let store = &self.engine.store;
+        match store.id.follows {
+            true => SnapshotList::new().take_current(|| self.latest_seqno()),
+            false => store.snapshots.take_current(|| store.visible_seqno()),
+        }
     }
 
     /// The sequence number up to which every write that went to the WAL is known to outlive a power cut: that of the
@@ -584,6 +587,7 @@ impl Db {
 
     /// The newest sequence number readers see.
     pub fn latest_seqno(&self) -> SeqNo {
+        let _settled = self.engine.store.settled();
         self.engine.store.visible_seqno()
     }
 

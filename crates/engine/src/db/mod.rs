@@ -5,6 +5,8 @@ pub(crate) mod changes;
 pub(crate) mod codec;
 pub(crate) mod engine;
 pub(crate) mod family_handle;
+pub(crate) mod follow;
+pub(crate) mod follower;
 pub(crate) mod foreign;
 pub(crate) mod handle;
 pub(crate) mod identity;

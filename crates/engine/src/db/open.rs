@@ -61,12 +61,15 @@ use crate::write::env::WriteEnv;
 pub(crate) enum OpenMode<'a> {
     ReadWrite,
     /// Only by `reader.rs`, with the files it holds.
-    ReadOnly(&'a HeldFiles),
+    ReadOnly {
+        held: &'a HeldFiles,
+        follows: bool,
+    },
 }
 
 impl OpenMode<'_> {
     fn is_read_only(self) -> bool {
-        matches!(self, Self::ReadOnly(_))
+        matches!(self, Self::ReadOnly { .. })
     }
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn open(
     foreign::refuse(&*env.files, dir)?;
     let lock = match mode {
         OpenMode::ReadWrite => Some(claim(dir, &options)?),
-        OpenMode::ReadOnly(_) => None,
+        OpenMode::ReadOnly { .. } => None,
     };
     let leveldb = is_leveldb(&env, dir, &options)?;
     options.format = match leveldb {
@@ -188,10 +191,13 @@ fn open_versions(
     if info.sections_from == 0 && !may_have_sections {
         info.sections_from = u64::MAX;
     }
-    if let OpenMode::ReadOnly(held) = mode {
+    if let OpenMode::ReadOnly { held, .. } = mode {
         held.take_wals(options.wal_dir.as_deref().unwrap_or(dir), &info)?;
         versions.check_tables()?;
         held.take_models(dir, &versions)?;
+        if !info.unopened_families.is_empty() {
+            held.doubt(); // It may have come since the families were listed.
+        }
     }
     Ok((versions, Some(info)))
 }
@@ -609,6 +615,7 @@ impl Opener<'_> {
             options: self.options.clone(),
             leveldb: self.leveldb,
             read_only: self.mode.is_read_only(),
+            follows: matches!(self.mode, OpenMode::ReadOnly { follows: true, .. }),
             process: Process::current(),
             direct_io,
             db_id: db_id.to_owned(),

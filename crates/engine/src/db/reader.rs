@@ -31,21 +31,26 @@ const ATTEMPTS_MAX: usize = 1000;
 /// Longest content of CURRENT that is compared.
 const CURRENT_BYTES_MAX: u64 = 1 << 10;
 
-/// Opens `dir` for reading, as of a moment after the call began.
+/// Opens `dir` for reading, as of a moment after the call began, and as one that goes on from there where it `follows`.
+/// With the files that it holds.
 ///
 /// # Errors
 /// As [`open::open`]; `Busy` where a writer was faster each time.
-pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<Opened> {
+pub(crate) fn open_read_only(
+    dir: &Path,
+    options: &Options,
+    follows: bool,
+) -> Result<(Opened, Arc<HeldFiles>)> {
     let mut before = Picture::of(dir, options)?;
     let mut failed: Option<(String, Picture)> = None;
     let mut last = None;
     for _ in 0..ATTEMPTS_MAX {
         let open_max = options.max_open_files.unwrap_or(usize::MAX);
         let held = Arc::new(HeldFiles::new(Arc::clone(&options.env.files), open_max));
-        let outcome = attempt(dir, options, &held);
+        let outcome = attempt(dir, options, &held, follows);
         let after = Picture::of(dir, options)?;
         match outcome {
-            Ok(opened) if !held.is_in_doubt() || before == after => return Ok(opened),
+            Ok(opened) if !held.is_in_doubt() || before == after => return Ok((opened, held)),
             Ok(_) => failed = None,
             Err(error) => {
                 let said = error.to_string();
@@ -67,14 +72,14 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<Opened> {
 }
 
 /// Whether `error` may come of files that went while they were opened: of none of them being there, too.
-fn may_pass(error: &Error) -> bool {
+pub(super) fn may_pass(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::NotFound | ErrorKind::Corruption | ErrorKind::NotSupported
     )
 }
 
-fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>) -> Result<Opened> {
+fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>, follows: bool) -> Result<Opened> {
     let mut options = options.clone();
     options.env.files = Arc::clone(held) as Arc<dyn FileSystem>;
     let families = stored_options::all_families(dir, &options)?;
@@ -82,7 +87,8 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>) -> Result<Opene
         .iter()
         .map(|(name, family)| (name.as_str(), family.clone()))
         .collect();
-    let opened = open::open(dir, options, &families, OpenMode::ReadOnly(held))?;
+    let mode = OpenMode::ReadOnly { held, follows };
+    let opened = open::open(dir, options, &families, mode)?;
     let engine = &opened.engine;
     held.check_replayed(&engine.store.id.wal_dir, &engine.store.id.recovered().wals)?;
     if engine

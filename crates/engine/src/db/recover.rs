@@ -22,7 +22,7 @@ use crate::write::batch::{BatchPart, BatchRecord, BatchView, WriteBatch};
 use crate::write::commit::LogState;
 
 /// The writes of transactions that were prepared and have no end yet, by name.
-type Sections = BTreeMap<Arc<[u8]>, WriteBatch>;
+pub(super) type Sections = BTreeMap<Arc<[u8]>, WriteBatch>;
 
 /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
 /// group of edits and removes what it replaces.
@@ -164,7 +164,13 @@ fn replay_exclusively(
     };
     let mut sections = Sections::new();
     let replayed = replay.run(wals, |wal, batch| {
-        let taken = apply_recovered(engine, log, (wal, batch), &mut sections)?;
+        let taken = apply_recovered(engine, (wal, batch), None, &mut sections)?;
+        let last = batch.seqno() + taken;
+        set_last_seqno(
+            engine,
+            log,
+            first_seqno.max(last.saturating_sub(1)).max(log.last_seqno),
+        );
         if let Some(tables) = &mut tables {
             flush_recovered(engine, tables, false)?;
         }
@@ -188,20 +194,26 @@ fn replay_exclusively(
 }
 
 /// Applies what `batch` of the WAL `wal` makes, and keeps in `sections` what waits for its commit. The sequence numbers
-/// it took.
-fn apply_recovered(
+/// it took, which nobody sees yet. Families up to the id `families_max` may be written to: those of the versions where
+/// that is not given.
+pub(super) fn apply_recovered(
     engine: &Engine,
-    log: &mut LogState,
     (wal, batch): (u64, &BatchView<'_>),
+    families_max: Option<u32>,
     sections: &mut Sections,
 ) -> Result<u64> {
     let named = |error: Error| error.with_file(&names::wal(&engine.store.id.wal_dir, wal));
-    let state = engine.store.lock_state();
+    let mut state = engine.store.lock_state();
+    let target = Target {
+        wal,
+        families_max: families_max.unwrap_or(state.versions.max_family_id()),
+        is_followed: engine.store.id.follows,
+    };
     let mut seqno = batch.seqno();
     for part in batch.parts() {
         match part? {
             BatchPart::Record(record) => {
-                add_recovered(&state, wal, seqno, &record).map_err(named)?;
+                target.add(&mut state, seqno, &record).map_err(named)?;
                 seqno += 1;
             }
             BatchPart::Prepared(section) => {
@@ -223,7 +235,7 @@ fn apply_recovered(
                     return Err(named(Error::corruption(message)));
                 }
                 for record in writes.iter() {
-                    add_recovered(&state, wal, seqno, &record?).map_err(named)?;
+                    target.add(&mut state, seqno, &record?).map_err(named)?;
                     seqno += 1;
                 }
             }
@@ -235,29 +247,39 @@ fn apply_recovered(
             }
         }
     }
-    drop(state);
-    let last = engine.store.visible_seqno().max(seqno.saturating_sub(1));
-    set_last_seqno(engine, log, last);
     Ok(seqno - batch.seqno())
 }
 
-/// Adds a record of the WAL `wal` to its memtable.
-fn add_recovered(state: &State, wal: u64, seqno: SeqNo, record: &BatchRecord<'_>) -> Result<()> {
-    let Some(family) = state.families.get(&record.family) else {
-        if record.family > state.versions.max_family_id() {
-            let message = format!("the WAL writes to the unknown family {}", record.family);
-            return Err(Error::corruption(message));
+/// Where records of a WAL go.
+struct Target {
+    wal: u64,
+    families_max: u32,
+    /// Each memtable is to hold the writes of one WAL: flushes elsewhere end it as one.
+    is_followed: bool,
+}
+
+impl Target {
+    /// Adds `record` to its memtable.
+    fn add(&self, state: &mut State, seqno: SeqNo, record: &BatchRecord<'_>) -> Result<()> {
+        let Some(family) = state.families.get_mut(&record.family) else {
+            if record.family > self.families_max {
+                let message = format!("the WAL writes to the unknown family {}", record.family);
+                return Err(Error::corruption(message));
+            }
+            return Ok(()); // It was dropped, or is not opened.
+        };
+        // Older WAL files hold what this family's tables already have.
+        if self.wal >= family.mutable_oldest_wal {
+            if self.is_followed {
+                family.begin_wal(self.wal);
+            }
+            let BatchRecord {
+                kind, key, value, ..
+            } = *record;
+            family.mutable.add(seqno, kind, key, value);
         }
-        return Ok(()); // It was dropped, or is not opened.
-    };
-    // Older WAL files hold what this family's tables already have.
-    if wal >= family.mutable_oldest_wal {
-        let BatchRecord {
-            kind, key, value, ..
-        } = *record;
-        family.mutable.add(seqno, kind, key, value);
+        Ok(())
     }
-    Ok(())
 }
 
 /// Writes recovered memtables that are full (or all of them) to tables, which are installed

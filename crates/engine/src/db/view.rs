@@ -39,7 +39,10 @@ impl Db {
         let store = &self.engine.store;
         let moments = &store.caches.moments;
         loop {
-            let moment = moments.load(|| store.super_versions());
+            let moment = moments.load(|| {
+                let _settled = store.settled();
+                store.super_versions()
+            });
             let seqno = store.visible_seqno();
             // Else the number may count entries of a memtable that the moment does not have.
             if moments.is_present(&moment) {

@@ -120,6 +120,26 @@ impl HeldFiles {
             .try_for_each(|model| self.hold(&names::model(dir, model)).map(drop))
     }
 
+    /// Lets `path` go: who has it open keeps it.
+    pub(crate) fn release(&self, path: &Path) {
+        self.held.lock().remove(path);
+    }
+
+    /// Holds what `other` holds, too.
+    pub(crate) fn take_over(&self, other: &Self) {
+        let theirs = std::mem::take(&mut *other.held.lock());
+        self.held.lock().extend(theirs);
+    }
+
+    /// Lets the WAL files go and lists what is there from now on: their reader follows the writer.
+    pub(crate) fn release_wals(&self) {
+        self.held.lock().retain(|path, _| {
+            let name = path.file_name().map(Path::new).and_then(FileName::parse);
+            !matches!(name, Some(FileName::Wal(_)))
+        });
+        *self.listed.lock() = None;
+    }
+
     /// Opens and holds `path`, unless too many are held.
     fn hold(&self, path: &Path) -> Result<Option<Arc<dyn RandomAccessFile>>> {
         let mut held = self.held.lock();

@@ -76,7 +76,9 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
         let change = change_log::next(engine, log, family.id, || WhatChanged::Dropped);
         let mut state = engine.store.lock_state();
         engine.store.edit_manifest(&mut state, |set| {
-            set.with_change(change_log::told(&change), |set| set.drop_family(family.id))
+            set.with_change(change_log::told(&change), |set| {
+                set.drop_family(family.id, log.last_seqno)
+            })
         })?;
         family.dropped.store(true, Ordering::Release);
         // Walks that wait there own the family.

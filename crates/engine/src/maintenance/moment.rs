@@ -70,6 +70,10 @@ impl Moment {
     /// # Errors
     /// `Shutdown`, `Io`.
     pub(crate) fn pin(engine: &Engine) -> Result<Self> {
+        if engine.store.id.follows {
+            let message = "a copy of what a follower has: copy the database itself, or a read-only open of it";
+            return Err(Error::not_supported(message).with_file(&engine.store.id.dir));
+        }
         let stored = stored_options::read(&engine.store.id.dir, &engine.store.id.options)?;
         engine.writes.run_exclusive(|log| {
             engine.store.check_open()?;

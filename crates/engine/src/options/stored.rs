@@ -36,18 +36,21 @@ pub(crate) fn all_families(dir: &Path, options: &Options) -> Result<Vec<(String,
         Err(error) if error.is_not_found() => vec![(DEFAULT_FAMILY.to_owned(), None)],
         other => other?,
     };
-    let family = |(name, order): (String, Option<String>)| {
-        let mut family = options.family.clone();
-        if let Some(order) = order
-            .as_deref()
-            .filter(|order| *order != family.order.name())
-            && let Some(order) = KeyOrder::by_name(order)
-        {
-            family.order = order;
-        }
-        (name, family)
-    };
-    Ok(stored.into_iter().map(family).collect())
+    let stored = stored.into_iter();
+    Ok(stored
+        .map(|(name, order)| (name, of_order(options, order.as_deref())))
+        .collect())
+}
+
+/// `options.family`, in the key order `order` where that is a built-in one.
+pub(crate) fn of_order(options: &Options, order: Option<&str>) -> FamilyOptions {
+    let mut family = options.family.clone();
+    if let Some(order) = order.filter(|order| *order != family.order.name())
+        && let Some(order) = KeyOrder::by_name(order)
+    {
+        family.order = order;
+    }
+    family
 }
 
 /// The newest OPTIONS file of `dir`, if there is one that makes sense.

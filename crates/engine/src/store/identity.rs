@@ -20,6 +20,8 @@ pub(crate) struct Identity {
     pub(crate) options: Options,
     pub(crate) leveldb: bool,
     pub(crate) read_only: bool,
+    /// Whether it shows, read-only, what a writer elsewhere goes on to write.
+    pub(crate) follows: bool,
     /// The process that opened the database. A forked child may not use it.
     pub(crate) process: Process,
     /// Whether flushes and compactions bypass the page cache (`O_DIRECT`).

@@ -89,6 +89,44 @@ impl FamilyState {
             .map_or(self.mutable_oldest_wal, |first| first.oldest_wal)
     }
 
+    /// Has a fresh memtable take the writes of `wal`, where the present one has those of an older WAL.
+    pub(crate) fn begin_wal(&mut self, wal: u64) {
+        if wal <= self.mutable_oldest_wal {
+            return;
+        }
+        if !self.mutable.is_empty() && !drumlin_base::bug!("follower-mixes-wals") {
+            let fresh = self.family.fresh_memtable();
+            self.immutables.push_back(Immutable {
+                memtable: std::mem::replace(&mut self.mutable, fresh),
+                oldest_wal: self.mutable_oldest_wal,
+            });
+            self.mutable_oldest_wal = wal;
+            self.install();
+        }
+        self.mutable_oldest_wal = wal;
+    }
+
+    /// Shows readers `version`, whose tables have the writes of all WAL files below `flushed_below`, in place of the
+    /// memtables that have them.
+    ///
+    /// Requires: each memtable holds the writes of one WAL.
+    pub(crate) fn flushed_elsewhere(&mut self, version: Arc<Version>, flushed_below: u64) {
+        let is_same = Arc::ptr_eq(&version, &self.version);
+        let oldest = self.min_wal_needed();
+        if is_same && oldest >= flushed_below {
+            return;
+        }
+        self.version = version;
+        if !drumlin_base::bug!("follower-keeps-what-was-flushed") {
+            self.immutables.retain(|it| it.oldest_wal >= flushed_below);
+        }
+        if self.mutable_oldest_wal < flushed_below {
+            self.mutable = self.family.fresh_memtable();
+            self.mutable_oldest_wal = flushed_below;
+        }
+        self.install();
+    }
+
     /// Whether work that can wait is worth a try: not where it found no space and nothing changed since.
     pub(crate) fn may_have_space(&self) -> bool {
         self.no_space_at != Some(self.installs)

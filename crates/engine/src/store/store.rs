@@ -102,6 +102,11 @@ impl Store {
         self.settings.threads() == 0
     }
 
+    /// Of a follower: held as long as its versions and its newest sequence number go together.
+    pub(crate) fn settled(&self) -> Option<MutexGuard<'_, State>> {
+        self.id.follows.then(|| self.lock_state())
+    }
+
     /// The newest sequence number a reader may see.
     #[inline]
     pub(crate) fn visible_seqno(&self) -> SeqNo {
@@ -145,6 +150,9 @@ impl Store {
     pub(crate) fn check_snapshot(&self, snapshot: &Snapshot) -> Result<()> {
         match self.snapshots.owns(snapshot) {
             true => Ok(()),
+            false if self.id.follows => Err(Error::not_supported(
+                "a snapshot of a follower: the writer keeps nothing for it; take a view (Db::view)",
+            )),
             false => Err(is_of_another("snapshot", &snapshot.seqno().to_string())),
         }
     }

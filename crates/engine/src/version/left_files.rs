@@ -6,6 +6,7 @@
 use std::sync::{Arc, Weak};
 
 use super::edit::BlobFileAddition;
+use super::family_versions::FamilyVersions;
 use super::file_meta::FileMeta;
 
 /// The numbers of such files, each with a weak reference that shows whether it is still in use. One owner.
@@ -71,6 +72,17 @@ pub(super) struct Left {
 pub(super) struct Leaving {
     pub(super) tables: Vec<Arc<FileMeta>>,
     pub(super) blobs: Vec<Arc<BlobFileAddition>>,
+}
+
+impl Leaving {
+    /// Those of a whole family.
+    pub(super) fn take_all(&mut self, family: &FamilyVersions) {
+        let tables = family.current.files();
+        self.tables.extend(tables.map(|(_, file)| Arc::clone(file)));
+        let blobs = family.current.blobs().values();
+        self.blobs
+            .extend(blobs.map(|blob| Arc::clone(&blob.addition)));
+    }
 }
 
 #[cfg(test)]

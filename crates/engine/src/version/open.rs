@@ -129,6 +129,7 @@ impl VersionSet {
             numbers: recorded,
             verdict,
             unopened,
+            tail,
         } = recovered;
         check_families(options, &families, &unopened)?;
         if options.check_tables {
@@ -137,21 +138,51 @@ impl VersionSet {
         let mut set = Self::assemble(files, dir, options, families, recorded);
         set.manifest_number = manifest_number;
         set.mark_numbers_used()?;
-        let info = RecoveredInfo {
-            manifest_number,
-            manifest_end: verdict,
-            min_log_number: set.min_log_number(),
-            sections_from: set.recorded.min_log_number_to_keep,
-            prev_log_number: set.recorded.prev_log_number,
-            tracked_wals: set
-                .recorded
-                .wals
-                .iter()
-                .map(|(&n, &bytes)| (n, bytes))
-                .collect(),
-            unopened_families: unopened,
-        };
+        set.tail = options.read_only.then_some(tail);
+        let info = set.info(verdict, unopened);
         Ok((set, info))
+    }
+
+    /// What recovery has to know of these versions.
+    pub(super) fn info(
+        &self,
+        manifest_end: Verdict,
+        unopened_families: Vec<String>,
+    ) -> RecoveredInfo {
+        let tracked = self.recorded.wals.iter();
+        RecoveredInfo {
+            manifest_number: self.manifest_number,
+            manifest_end,
+            min_log_number: self.min_log_number(),
+            sections_from: self.recorded.min_log_number_to_keep,
+            prev_log_number: self.recorded.prev_log_number,
+            tracked_wals: tracked.map(|(&n, &bytes)| (n, bytes)).collect(),
+            unopened_families,
+        }
+    }
+
+    /// A set for reading of the same versions.
+    pub(super) fn read_copy(&self) -> Self {
+        Self {
+            files: Arc::clone(&self.files),
+            dir: self.dir.clone(),
+            profile: self.profile,
+            read_only: true,
+            families: self.families.clone(),
+            numbers: Arc::clone(&self.numbers),
+            recorded: self.recorded.clone(),
+            manifest: None,
+            manifest_number: self.manifest_number,
+            snapshot_bytes: 0,
+            left: Left::default(),
+            sections: Arc::default(),
+            kept_from: u64::MAX,
+            next_change: None,
+            in_doubt: false,
+            healed: None,
+            poison: None,
+            tail: None,
+        }
     }
 
     /// Looks whether every table and blob file is there with the right size, where that was not asked of
@@ -215,6 +246,7 @@ impl VersionSet {
             in_doubt: false,
             healed: None,
             poison: None,
+            tail: None,
         }
     }
 

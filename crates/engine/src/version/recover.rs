@@ -11,6 +11,7 @@ use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
 use drumlin_fs::FileSystem;
 
 use super::family_versions::FamilyVersions;
+use super::manifest_tail::{EditGroup, ManifestTail};
 use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
 use crate::files::names::{self, FileName};
 use crate::wal::record::{Later, RecordReader, Verdict};
@@ -30,6 +31,8 @@ pub(super) struct Recovered {
     pub(super) numbers: RecordedNumbers,
     pub(super) verdict: Verdict,
     pub(super) unopened: Vec<String>,
+    /// Where reading goes on.
+    pub(super) tail: ManifestTail,
 }
 
 /// The database's own numbers, each as the last record that spoke of it left it.
@@ -99,11 +102,11 @@ pub(super) fn read_manifest(
 ) -> Result<Recovered> {
     let path = names::manifest(dir, number);
     let mut replay = Replay::new(orders);
-    let verdict = replay
+    let (verdict, reader) = replay
         .read_all(files, &path)
         .map_err(|error| error.with_file(&path))?;
     replay
-        .finish(verdict)
+        .finish(verdict, reader)
         .map_err(|error| error.with_file(&path))
 }
 
@@ -133,7 +136,7 @@ struct Replay<'a> {
     families: BTreeMap<u32, Reading>,
     numbers: RecordedNumbers,
     /// Edits of an atomic group that is not complete yet.
-    group: Vec<VersionEdit>,
+    group: EditGroup,
 }
 
 impl<'a> Replay<'a> {
@@ -142,7 +145,7 @@ impl<'a> Replay<'a> {
             orders,
             families: BTreeMap::new(),
             numbers: RecordedNumbers::default(),
-            group: Vec::new(),
+            group: EditGroup::default(),
         };
         let default = replay.start_family(DEFAULT_FAMILY, 0);
         replay.families.insert(0, default);
@@ -163,7 +166,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn read_all(&mut self, files: &dyn FileSystem, path: &Path) -> Result<Verdict> {
+    fn read_all(&mut self, files: &dyn FileSystem, path: &Path) -> Result<(Verdict, RecordReader)> {
         let mut reader = RecordReader::new(files.open(path)?, 0);
         for _ in 0..GROWTHS_MAX {
             while let Some(record) = reader.read()? {
@@ -181,28 +184,19 @@ impl<'a> Replay<'a> {
         // that it was readable once, unless the two were written together and the power failed
         // before they were synced. A group cut short was never promised.
         let synced_from = |payload: &[u8]| VersionEdit::decode(payload).ok()?.synced_from;
-        reader
+        let verdict = reader
             .judge(Later::Batches(synced_from))?
-            .refuse_corruption()
+            .refuse_corruption()?;
+        Ok((verdict, reader))
     }
 
     /// Applies an edit, or keeps it until its atomic group is complete.
     fn take(&mut self, edit: VersionEdit) -> Result<()> {
-        let expected = self.group.last().map(|edit| edit.atomic_group_remaining);
-        match (expected, edit.atomic_group_remaining) {
-            (None, None) => return self.apply(&edit),
-            (None, Some(_)) => {}
-            (Some(Some(before)), Some(remaining)) if before.checked_sub(1) == Some(remaining) => {}
-            _ => return Err(Error::corruption("an atomic group of edits is interrupted")),
-        }
-        let complete = edit.atomic_group_remaining == Some(0);
-        self.group.push(edit);
-        if complete {
-            for edit in std::mem::take(&mut self.group) {
-                self.apply(&edit)?;
-            }
-        }
-        Ok(())
+        let complete = self.group.take(edit)?;
+        complete
+            .iter()
+            .flatten()
+            .try_for_each(|edit| self.apply(edit))
     }
 
     fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
@@ -232,7 +226,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn finish(self, verdict: Verdict) -> Result<Recovered> {
+    fn finish(self, verdict: Verdict, reader: RecordReader) -> Result<Recovered> {
         let missing = [
             (self.numbers.log_number.is_none(), "log number"),
             (self.numbers.next_file_number.is_none(), "next file number"),
@@ -259,6 +253,7 @@ impl<'a> Replay<'a> {
             numbers: self.numbers,
             verdict,
             unopened,
+            tail: ManifestTail::new(reader, self.group),
         })
     }
 }
@@ -325,19 +320,29 @@ pub(super) fn check_tables(
     }
     let tables = families.values().flat_map(|family| family.current.files());
     for (_, table) in tables {
-        let (path, info) = find_table(files, dir, table.number)?;
-        if info.size != table.size {
-            let message = format!(
-                "the table has {} bytes, the MANIFEST says {}",
-                info.size, table.size
-            );
-            return Err(Error::corruption(message).with_file(&path));
-        }
+        check_table(files, dir, (table.number, table.size))?;
     }
     let blobs = families.values().map(|family| family.current.blobs());
     blobs
         .flat_map(BTreeMap::values)
         .try_for_each(|blob| check_blob_file(files, dir, &blob.addition))
+}
+
+/// Checks that the table `number` is in `dir`, with `size` bytes.
+pub(super) fn check_table(
+    files: &dyn FileSystem,
+    dir: &Path,
+    (number, size): (u64, u64),
+) -> Result<()> {
+    let (path, info) = find_table(files, dir, number)?;
+    if info.size != size {
+        let message = format!(
+            "the table has {} bytes, the MANIFEST says {size}",
+            info.size
+        );
+        return Err(Error::corruption(message).with_file(&path));
+    }
+    Ok(())
 }
 
 /// Refuses a family none of whose `tables` is in `dir`, though it has some. A single other data path
@@ -407,7 +412,11 @@ pub(super) fn refuse_tables_elsewhere(
     Ok(())
 }
 
-fn check_blob_file(files: &dyn FileSystem, dir: &Path, blob: &BlobFileAddition) -> Result<()> {
+pub(super) fn check_blob_file(
+    files: &dyn FileSystem,
+    dir: &Path,
+    blob: &BlobFileAddition,
+) -> Result<()> {
     let path = names::blob(dir, blob.number);
     let info = match files.info(&path) {
         Err(error) if error.is_not_found() => {
@@ -470,6 +479,6 @@ mod tests {
         for remaining in [2, 1, 0] {
             replay.take(of_group(remaining)).unwrap();
         }
-        assert!(replay.group.is_empty());
+        assert!(replay.group.edits.is_empty());
     }
 }

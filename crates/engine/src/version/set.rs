@@ -14,6 +14,7 @@
 use super::family_versions::FamilyVersions;
 use super::left_files::{Leaving, Left};
 use super::manifest::{ManifestCopy, Snapshot, write_and_make_live};
+use super::manifest_tail::ManifestTail;
 use super::recover::RecordedNumbers;
 use super::{FileNumbers, NewFile, Profile, SectionWals, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
@@ -56,6 +57,8 @@ pub struct VersionSet {
     pub(super) healed: Option<Error>,
     /// Why nothing can be written any more.
     pub(super) poison: Option<Error>,
+    /// Where a set for reading goes on in its MANIFEST.
+    pub(super) tail: Option<ManifestTail>,
 }
 
 impl VersionSet {
@@ -70,7 +73,7 @@ impl VersionSet {
     }
 
     /// Keeps the files that left the present versions until nobody reads them.
-    fn note_left(&mut self, leaving: Leaving) {
+    pub(super) fn note_left(&mut self, leaving: Leaving) {
         for table in &leaving.tables {
             self.left.tables.add(table.number, table);
         }
@@ -246,12 +249,13 @@ impl VersionSet {
         Ok(id)
     }
 
-    /// Drops family `id`. Its tables go once nobody reads them.
+    /// Drops family `id`. Its tables go once nobody reads them. Its writes, whose WAL may go, have sequence numbers up to
+    /// `last_seqno`: none is given twice.
     ///
     /// # Errors
     /// `InvalidArgument` when it is not there or is `default`; else as
     /// [`VersionSet::log_and_apply`].
-    pub fn drop_family(&mut self, id: u32) -> Result<()> {
+    pub fn drop_family(&mut self, id: u32, last_seqno: SeqNo) -> Result<()> {
         self.check_writable()?;
         let mut next = self.families.clone();
         let Some(family) = (id != 0).then(|| next.remove(&id)).flatten() else {
@@ -260,23 +264,13 @@ impl VersionSet {
         };
         let mut edits = vec![VersionEdit {
             drop_family: true,
+            last_seqno: Some(last_seqno),
             max_column_family: Some(self.recorded.max_family),
             ..VersionEdit::of_family(id)
         }];
         self.fill_numbers(&mut edits);
-        let leaving = Leaving {
-            tables: family
-                .current
-                .files()
-                .map(|(_, file)| Arc::clone(file))
-                .collect(),
-            blobs: family
-                .current
-                .blobs()
-                .values()
-                .map(|blob| Arc::clone(&blob.addition))
-                .collect(),
-        };
+        let mut leaving = Leaving::default();
+        leaving.take_all(&family);
         self.commit(edits, next, leaving)
     }
 
@@ -327,7 +321,7 @@ impl VersionSet {
         }
     }
 
-    fn build(
+    pub(super) fn build(
         &self,
         edits: &[VersionEdit],
         next: &mut BTreeMap<u32, FamilyVersions>,
@@ -504,7 +498,7 @@ fn oldest_log(families: &BTreeMap<u32, FamilyVersions>) -> u64 {
 }
 
 /// Gives the tables of `edit` that have no epoch one.
-fn fill_epochs(edit: &mut VersionEdit, family: &FamilyVersions, next_epoch: &mut u64) {
+pub(super) fn fill_epochs(edit: &mut VersionEdit, family: &FamilyVersions, next_epoch: &mut u64) {
     let inputs = edit.deleted_files.iter().filter_map(|&(level, number)| {
         let files = family.current.level(level as usize);
         files.iter().find(|file| file.number == number)

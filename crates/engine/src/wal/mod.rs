@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 pub(crate) mod change;
 pub(crate) mod dir;
+pub(crate) mod follow;
 pub(crate) mod log;
 pub(crate) mod preallocator;
 pub mod record;

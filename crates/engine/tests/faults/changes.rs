@@ -23,7 +23,7 @@ const STEPS: usize = 60;
 /// Steps after a crash.
 const LATER_STEPS: usize = 12;
 
-fn options(files: Arc<dyn FileSystem>) -> Options {
+pub(crate) fn options(files: Arc<dyn FileSystem>) -> Options {
     Options {
         memory_budget: Some(4 << 20),
         background_threads: Some(0),
@@ -47,18 +47,25 @@ fn impatient() -> Locking {
 }
 
 /// A database that a script changes.
-struct Run {
-    db: Db,
+pub(crate) struct Run {
+    pub(crate) db: Db,
     transactions: TransactionDb,
     files: Arc<dyn FileSystem>,
-    rng: Rng,
+    pub(crate) rng: Rng,
     /// Transactions, tables and families made so far.
     made: u64,
 }
 
 impl Run {
     fn open(files: Arc<dyn FileSystem>, seed: u64) -> Result<Self> {
-        let db = Db::open_all_families(DIR, options(Arc::clone(&files)))?;
+        let options = options(Arc::clone(&files));
+        Self::open_with(options, seed)
+    }
+
+    /// Opens it with `options`, for the script of `seed`.
+    pub(crate) fn open_with(options: Options, seed: u64) -> Result<Self> {
+        let files = Arc::clone(&options.env.files);
+        let db = Db::open_all_families(DIR, options)?;
         let transactions = TransactionDb::over(db.clone(), impatient())?;
         Ok(Self {
             db,
@@ -84,7 +91,7 @@ impl Run {
         self.made
     }
 
-    fn step(&mut self) -> Result<()> {
+    pub(crate) fn step(&mut self) -> Result<()> {
         match self.rng.below(20) {
             0 => self.db.flush(),
             1 => {

@@ -139,6 +139,11 @@ impl Copy {
 
 /// The rows of each family, by its name.
 pub(crate) fn contents(db: &Db) -> BTreeMap<String, Rows> {
+    try_contents(db).expect("the families can be read")
+}
+
+/// The same, where reads may fail.
+pub(crate) fn try_contents(db: &Db) -> Result<BTreeMap<String, Rows>> {
     let families = db.families();
     let all = families.iter().map(|family| {
         let mut rows = Rows::new();
@@ -148,8 +153,8 @@ pub(crate) fn contents(db: &Db) -> BTreeMap<String, Rows> {
             rows.insert(iter.key().to_vec(), iter.value().to_vec());
             iter.next();
         }
-        iter.status().expect("the family can be read");
-        (family.name().to_owned(), rows)
+        iter.status()?;
+        Ok((family.name().to_owned(), rows))
     });
     all.collect()
 }
