@@ -116,6 +116,7 @@ pub const BUGS: &[Bug] = &[
     bug("group-numbers-overlap", "engine/write/commit", "sim"),
     bug("group-published-out-of-turn", "engine/write/published", "sim"),
     bug("held-model-removed", "engine/caches/models", "drumlin:models::store::"),
+    bug("ingest-outlives-earlier-writes", "engine/maintenance/ingest", "faults:copies::what_was_written"),
     bug("ingested-at-an-old-number", "engine/maintenance/ingest", "sim"),
     bug("ingested-under-the-memtable", "engine/maintenance/ingest", "sim"),
     bug("keys-taken-in-locked-ranges", "engine/txn/lock_table", "drumlin:txn::range_lock_tests::locks"),

@@ -284,7 +284,10 @@ fn install_external(
         if !drumlin_base::bug!("ingested-under-the-memtable") {
             engine.writes.env.rotate(log, family.id, false)?;
         }
-        change_log::begin(engine, log)?;
+        // The tables outlive a power cut from here on, and so must what was written before them, in whichever family.
+        if !drumlin_base::bug!("ingest-outlives-earlier-writes") {
+            engine.writes.sync_logged(log)?;
+        }
         let change = change_log::next(engine, log, family.id, || WhatChanged::Ingested {
             wal: log.wal.number(),
             tables: incoming.iter().map(|file| file.number).collect(),

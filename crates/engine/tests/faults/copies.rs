@@ -154,6 +154,27 @@ fn an_external_table_is_taken_in_whole_or_not_at_all_when_the_disk_errs() {
 }
 
 #[test]
+fn what_was_written_before_an_external_table_survives_with_it() {
+    let (memory, _, db) = made();
+    let other = db.create_family("other", options(Arc::new(memory.clone())).family);
+    let other = other.unwrap();
+    // Unsynced, in the WAL that goes on: the other family has no memtable to rotate.
+    db.put(b"before", b"written").unwrap();
+    db.ingest(&other, &[PathBuf::from(EXTERNAL)], false)
+        .unwrap();
+    drop((other, db));
+    for policy in CrashPolicy::ALL {
+        let disk = memory.crash_image(1, policy);
+        let db = Db::open_all_families(DIR, options(Arc::new(disk))).unwrap();
+        let other = db.column_family("other").unwrap();
+        let taken = rows(&db, &other).unwrap();
+        assert_eq!(taken.len(), 21, "{policy:?}");
+        let before = db.get(b"before").unwrap();
+        assert_eq!(before.as_deref(), Some(&b"written"[..]), "{policy:?}");
+    }
+}
+
+#[test]
 fn a_checkpoint_is_whole_or_not_there() {
     for index in 0.. {
         let (memory, files, db) = made();
