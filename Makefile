@@ -10,7 +10,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -185,6 +185,18 @@ capi-bench: deps capi
 # Each crate that can be published, as its package would be.
 package:
 	$(CARGO) package --locked --workspace --no-verify --allow-dirty $(addprefix --exclude drumlin-,testkit tidy metamorphic crashloop fuzz-targets interop sim)
+
+# The engine without its features: nothing in it is compiled by a C compiler, and what is left out is refused by name.
+smallest:
+	! $(CARGO) tree --locked -p drumlin --no-default-features -e normal,build --prefix none | grep -E '^(cc|cmake) '
+	$(CARGO) test --locked -p drumlin --no-default-features --test smoke --test peer_databases --test table_formats
+
+# The libraries by the oldest Rust that they promise, which `rustup` fetches. The lints see newer names in the rest.
+OLDEST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1.0/p' Cargo.toml)
+oldest-rust-there:
+	rustup run $(OLDEST) rustc --version >/dev/null 2>&1 || rustup toolchain install $(OLDEST) --profile minimal
+oldest-rust: oldest-rust-there
+	rustup run $(OLDEST) cargo check --locked --target-dir target/oldest-rust -p drumlin -p drumlin-async
 
 lint:
 	$(CARGO) fmt --check

@@ -29,6 +29,7 @@ mod read_queue;
 #[cfg(test)]
 mod read_queue_tests;
 mod readahead;
+#[cfg_attr(not(feature = "io-uring"), path = "ring_absent.rs")]
 mod ring;
 mod shared_file;
 mod sim;

@@ -263,7 +263,9 @@ fn leveldb_compression(wanted: Compression) -> Compression {
 /// ones, and for prose zstd's output is two thirds the size of LZ4's.
 fn blob_compression(chosen: Compression, format: TableFormat) -> Compression {
     match (format, chosen.codec) {
-        (TableFormat::Searchable, Codec::Lz4) => Compression::new(Codec::Zstd),
+        (TableFormat::Searchable, Codec::Lz4) if Codec::Zstd.check_built().is_ok() => {
+            Compression::new(Codec::Zstd)
+        }
         _ => chosen,
     }
 }

@@ -39,8 +39,9 @@ impl SstFileWriter {
     /// loses it and keeps its bytes: a database that took it in may have them by another name.
     ///
     /// # Errors
-    /// `Io`, `NoSpace`.
+    /// `Io`, `NoSpace`; `NotSupported` for compression that this build is without.
     pub fn create(env: &Env, path: &Path, mut options: TableWriterOptions) -> Result<Self> {
+        options.compression.codec.check_built()?;
         match env.files.remove(path) {
             Err(error) if !error.is_not_found() => return Err(error),
             _ => {}

@@ -513,6 +513,8 @@ fn canonical(name: &str, value: &str, kind: Kind) -> Result<String> {
             _ => Err(fails("")),
         },
         Kind::Codec => match codec(value) {
+            // The other names of compression are only kept.
+            Some(codec) if name == "compression" => codec.check_built().map(|()| value.to_owned()),
             Some(_) => Ok(value.to_owned()),
             None if value == "kDisableCompressionOption" && name != "compression" => {
                 Ok(value.to_owned())

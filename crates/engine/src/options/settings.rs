@@ -287,7 +287,7 @@ impl Options {
     /// Checks what can be checked without touching the disk.
     ///
     /// # Errors
-    /// `InvalidArgument` naming the option.
+    /// `InvalidArgument` naming the option; `NotSupported` for compression that this build is without.
     pub fn validate(&self) -> Result<()> {
         self.memory_budget.map_or(Ok(()), check_memory_budget)?;
         if self.background_threads.is_some_and(|n| n > THREADS_MAX) {
@@ -296,6 +296,7 @@ impl Options {
         }
         self.tuning.validate()?;
         self.compaction_style.validate()?;
+        self.compression.codec.check_built()?;
         self.family.validate()
     }
 
@@ -318,10 +319,13 @@ impl FamilyOptions {
     /// Checks the family's own options.
     ///
     /// # Errors
-    /// `InvalidArgument` naming the option.
+    /// As [`Options::validate`].
     pub fn validate(&self) -> Result<()> {
         if let Some(style) = &self.compaction_style {
             style.validate()?;
+        }
+        if let Some(compression) = &self.compression {
+            compression.codec.check_built()?;
         }
         if self
             .levels_max

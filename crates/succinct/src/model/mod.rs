@@ -12,6 +12,7 @@ mod build;
 mod describe;
 mod encode;
 mod form;
+#[cfg_attr(not(feature = "zstd"), path = "frame_absent.rs")]
 mod frame;
 mod store;
 #[cfg(test)]

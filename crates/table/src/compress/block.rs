@@ -3,14 +3,12 @@
 use drumlin_base::coding::{Reader, put_varint32, varint_len};
 use drumlin_base::limits::BLOCK_BYTES_MAX;
 use drumlin_base::{Error, ErrorKind, Result};
-use zstd::zstd_safe;
 
+use super::buffers::{UNCHECKED_BYTES_MAX, zeros};
 use super::codec::{Codec, Framing};
-use super::coders::{
-    CODERS, UNCHECKED_BYTES_MAX, bzip2_compress, bzip2_decompress, lz4_decompress, measure_bzip2,
-    measure_zstd, zeros,
-};
+use super::coders::{CODERS, bzip2_compress, lz4_decompress};
 use super::dictionary::PreparedDict;
+use super::{bzip2, zstd};
 
 /// A block that claims at most this many times its stored bytes gets its memory at once.
 const UNCHECKED_TIMES_MAX: usize = 255;
@@ -42,13 +40,14 @@ pub fn compress(
 /// header names the codec of everything inside: framed as RocksDB's tables are.
 ///
 /// # Errors
-/// `TooLarge` when the codec cannot take so much.
+/// `TooLarge` when the codec cannot take so much; `NotSupported` when this build is without it.
 pub fn compress_always(
     codec: Codec,
     level: Option<i32>,
     input: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    codec.check_built()?;
     if codec == Codec::None {
         out.extend_from_slice(input);
         return Ok(());
@@ -114,7 +113,7 @@ fn try_compress(
 /// # Errors
 /// `Corruption` when the input is damaged, declares more than `limit` or more than its codec could
 /// hold, or does not have exactly the size it declares. `NotSupported`, by name, for codecs that
-/// this crate does not read. `Io` when the system gives no memory.
+/// this crate, or a build of it, does not read. `Io` when the system gives no memory.
 pub fn decompress(
     compression: u8,
     input: &[u8],
@@ -140,6 +139,7 @@ pub(crate) fn uncompressed_len(
     limit: usize,
 ) -> Result<usize> {
     let codec = Codec::from_id(compression, framing.style())?;
+    codec.check_built()?;
     let (declared, body) = match codec {
         Codec::None => (input.len(), input),
         _ => declared_size(codec, input, framing)?,
@@ -170,8 +170,8 @@ pub(crate) fn check_claim(
         _ => return Ok(()),
     };
     let found = match codec {
-        Codec::Zstd => measure_zstd(dict, body, len),
-        _ => measure_bzip2(body, len),
+        Codec::Zstd => zstd::measure(dict.map(|dict| &dict.zstd), body, len),
+        _ => bzip2::measure(body, len),
     };
     if found == Some(len) {
         return Ok(());
@@ -207,7 +207,7 @@ pub(crate) fn decompress_into(
             // The coder makes its own buffer, which holds the dictionary too.
             copy(&coders.inflate(dict, body, out.len())?, out)
         }),
-        Codec::Bzip2 => bzip2_decompress(body, out),
+        Codec::Bzip2 => bzip2::decompress(body, out),
         Codec::Lz4 | Codec::Lz4Hc => lz4_decompress(dict, body, out),
         Codec::Zstd => CODERS.with_borrow_mut(|coders| coders.unzstd(dict, body, out)),
     };
@@ -237,7 +237,7 @@ fn declared_size(codec: Codec, input: &[u8], framing: Framing) -> Result<(usize,
     let mut reader = Reader::new(input);
     let declared = match (codec, framing) {
         (Codec::Snappy, _) => snap::raw::decompress_len(input).ok().map(|len| len as u64),
-        (Codec::Zstd, Framing::LevelDb) => zstd_safe::get_frame_content_size(input).ok().flatten(),
+        (Codec::Zstd, Framing::LevelDb) => zstd::content_size(input),
         (_, Framing::SizePrefix) => reader.varint32().map(u64::from),
         (Codec::Lz4 | Codec::Lz4Hc, Framing::FixedPrefix) => reader.fixed64(),
         (_, Framing::FixedPrefix | Framing::LevelDb) => {

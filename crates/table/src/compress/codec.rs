@@ -83,6 +83,25 @@ impl Codec {
         }
     }
 
+    /// Whether the codec is in this build: features of the crate leave some out.
+    ///
+    /// # Errors
+    /// `NotSupported`, naming the feature.
+    pub fn check_built(self) -> Result<()> {
+        let is_built = match self {
+            Self::None | Self::Snappy | Self::Lz4 | Self::Lz4Hc => true,
+            Self::Zlib => cfg!(feature = "zlib"),
+            Self::Bzip2 => cfg!(feature = "bzip2"),
+            Self::Zstd => cfg!(feature = "zstd"),
+        };
+        match is_built {
+            true => Ok(()),
+            false => Err(Error::not_supported(format!(
+                "compression by {self}: this build was made without the feature `{self}`"
+            ))),
+        }
+    }
+
     /// RocksDB's name of the codec, the value of property `rocksdb.compression`.
     pub fn property_name(self) -> &'static str {
         match self {

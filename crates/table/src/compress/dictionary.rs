@@ -7,15 +7,13 @@
 
 use std::fmt;
 
-use zstd::dict::{DecoderDictionary, EncoderDictionary};
-
 use super::codec::{Codec, Compression, ZSTD_LEVEL_DEFAULT};
+use super::zstd;
 
 /// A dictionary ready for use by many threads.
 pub struct PreparedDict {
     pub(super) raw: Vec<u8>,
-    pub(super) decoder: Option<DecoderDictionary<'static>>,
-    pub(super) encoder: Option<EncoderDictionary<'static>>,
+    pub(super) zstd: zstd::Tables,
 }
 
 impl PreparedDict {
@@ -23,12 +21,8 @@ impl PreparedDict {
     ///
     /// Costs about the dictionary's size in memory once more.
     pub fn for_reading(raw: Vec<u8>) -> Self {
-        let decoder = DecoderDictionary::try_copy(&raw).ok();
-        Self {
-            raw,
-            decoder,
-            encoder: None,
-        }
+        let zstd = zstd::Tables::for_reading(&raw);
+        Self { raw, zstd }
     }
 
     /// A dictionary to write blocks with. Reading works too.
@@ -36,7 +30,7 @@ impl PreparedDict {
         let mut dict = Self::for_reading(raw);
         if compression.codec == Codec::Zstd {
             let level = compression.level.unwrap_or(ZSTD_LEVEL_DEFAULT);
-            dict.encoder = EncoderDictionary::try_copy(&dict.raw, level).ok();
+            dict.zstd.add_writing(&dict.raw, level);
         }
         dict
     }
@@ -48,8 +42,7 @@ impl PreparedDict {
 
     /// Memory it holds, about.
     pub fn resident_bytes(&self) -> usize {
-        let copies = 1 + usize::from(self.decoder.is_some()) + usize::from(self.encoder.is_some());
-        self.raw.len().saturating_mul(copies)
+        self.raw.len().saturating_mul(1 + self.zstd.copies())
     }
 }
 
@@ -72,8 +65,7 @@ pub fn train_dictionary(compression: &Compression, samples: &[&[u8]]) -> Vec<u8>
         return Vec::new();
     }
     if compression.codec == Codec::Zstd
-        && let Ok(trained) = zstd::dict::from_samples(samples, limit)
-        && !trained.is_empty()
+        && let Some(trained) = zstd::train(samples, limit)
     {
         return trained;
     }

@@ -13,16 +13,25 @@
 //! contexts (a zstd context costs more to make than a block costs to compress).
 //!
 //! - [`codec`]: the algorithms, their names and numbers, and a block's framing.
+//! - `zstd`, `zlib`, `bzip2`: the libraries of those names, which features of the crate leave out; what stands for
+//!   them then is in `absent`.
 //! - [`dictionary`]: bytes that a table's blocks share, given to the codec beforehand.
 //! - [`block`]: one block compressed, one block decompressed.
 
 pub mod block;
+mod buffers;
+#[cfg_attr(not(feature = "bzip2"), path = "absent/bzip2.rs")]
+mod bzip2;
 pub mod codec;
 mod coders;
 pub mod dictionary;
+#[cfg_attr(not(feature = "zlib"), path = "absent/zlib.rs")]
+mod zlib;
+#[cfg_attr(not(feature = "zstd"), path = "absent/zstd.rs")]
+mod zstd;
 
 pub(crate) use block::{check_claim, decompress_into, uncompressed_len};
 pub use block::{compress, compress_always, decompress};
+pub(crate) use buffers::zeros;
 pub use codec::{Codec, Compression, Framing};
-pub(crate) use coders::zeros;
 pub use dictionary::{PreparedDict, train_dictionary};
