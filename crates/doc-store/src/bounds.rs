@@ -1,6 +1,9 @@
 //! Intervals of keys that hold all values for which a test may be true.
 
-use drumlin_doc::{Kind, OwnedValue, Predicate, Test, keystring};
+use drumlin_doc::{Kind, OwnedValue, Pattern, Predicate, Test, keystring};
+
+/// The class byte of texts.
+const TEXT: u8 = 60;
 
 /// Keys from the first on, up to the second, which does not count. Ascending, whatever way the index goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,15 +37,18 @@ impl Interval {
 
     /// Those of keys whose bytes are inverted.
     pub(crate) fn inverted(&self) -> Self {
-        // The end is a key and a byte behind it, or a class byte; the beginning is a key or a class byte.
+        // The end is a key and a byte behind it, a class byte, or what is behind all texts that begin so; the beginning is a key,
+        // a class byte, or the beginning of a text, which has no terminator.
         let flip = |bytes: &[u8]| bytes.iter().map(|byte| !*byte).collect::<Vec<u8>>();
         let low = match self.high.split_last() {
             Some((&keystring::BEHIND, key)) => flip(key),
+            _ if self.high.len() > 1 => vec![!TEXT],
             _ => self.high.iter().map(|byte| !(byte - 1)).collect(),
         };
-        // A class byte alone stands for whatever follows it.
+        // A class byte alone stands for whatever follows it; so does the beginning of a text, of which all texts are taken.
         let high = match self.low.as_slice() {
             [class] => vec![!class + 1],
+            [class, .., end] if *class == TEXT && *end != 0 => vec![!class + 1],
             key => behind(&flip(key)),
         };
         Self {
@@ -112,6 +118,10 @@ fn of_predicate(predicate: &Predicate) -> Option<Vec<Interval>> {
             points.sort();
             return Some(points);
         }
+        Predicate::Regex(pattern) => return of_patterns(&[], std::slice::from_ref(pattern)),
+        Predicate::OneOf(values, patterns) if values.len() <= POINTS_MAX => {
+            return of_patterns(values, patterns);
+        }
         Predicate::Less(value) | Predicate::LessOrEqual(value) => {
             Interval::range(vec![class(value).0], behind(&key(value)?))
         }
@@ -121,6 +131,44 @@ fn of_predicate(predicate: &Predicate) -> Option<Vec<Interval>> {
         _ => return None,
     };
     Some(vec![interval])
+}
+
+/// Values, and texts in which one of the patterns is found: those that begin as it says, or all. A pattern is found in itself too.
+fn of_patterns(values: &[OwnedValue], patterns: &[Pattern]) -> Option<Vec<Interval>> {
+    let mut all: Vec<_> = values.iter().map(Interval::point).collect::<Option<_>>()?;
+    let (class, behind_class) = keystring::class_bounds(Kind::String);
+    for pattern in patterns {
+        let own = keystring::key_of(pattern.as_value().get());
+        all.push(Interval::range(own.clone(), behind(&own)));
+        all.push(match pattern.prefix() {
+            Some(prefix) => {
+                let mut low = keystring::key_of(OwnedValue::string(prefix).get());
+                low.pop();
+                let mut high = low.clone();
+                // A byte of a text is not 255.
+                if let Some(last) = high.last_mut() {
+                    *last += 1;
+                }
+                Interval::range(low, high)
+            }
+            None => Interval::range(vec![class], vec![behind_class]),
+        });
+    }
+    all.sort();
+    // No key is to be met twice.
+    let mut merged: Vec<Interval> = Vec::new();
+    for next in all {
+        match merged.last_mut() {
+            Some(last) if next.low < last.high => {
+                if next.high > last.high {
+                    last.high = next.high;
+                }
+                last.is_point = false;
+            }
+            _ => merged.push(next),
+        }
+    }
+    Some(merged)
 }
 
 fn combined(a: &[Interval], b: &[Interval]) -> Vec<Interval> {

@@ -1,10 +1,14 @@
 //! Filters: the tree, and its making from a document. `matching` runs it.
 
+use crate::code::Code;
+use crate::compare::regex_parts;
 use crate::decimal::Decimal;
+use crate::expression::{Expression, Scope};
 use crate::number::Number;
 use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
+use crate::regex::Pattern;
 use crate::show::show;
 use crate::validate::DEPTH_MAX;
 
@@ -19,6 +23,8 @@ pub enum Filter {
     Nor(Vec<Filter>),
     /// A condition on what the document has at a path.
     Field(Path, Test),
+    /// An expression that is true of the document.
+    Expression(Box<Expression>),
 }
 
 /// A condition on the values at a path.
@@ -59,6 +65,22 @@ pub enum Predicate {
     Type(Vec<Kind>),
     /// Divided by the first, it leaves the second.
     Mod(i64, i64),
+    /// A text in which the expression is found, or the expression itself.
+    Regex(Pattern),
+    /// Equal to one of these, which are sorted, or as of one of those.
+    OneOf(Vec<OwnedValue>, Vec<Pattern>),
+    /// Bits at these places.
+    Bits(Bits, Vec<u32>),
+}
+
+/// What is asked of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the operators' names")]
+pub enum Bits {
+    AllSet,
+    AnySet,
+    AllClear,
+    AnyClear,
 }
 
 impl Filter {
@@ -67,7 +89,15 @@ impl Filter {
     /// # Errors
     /// `BadValue` for what is malformed, and for an operator that is not served, by its name.
     pub fn new(document: Document<'_>) -> Outcome<Self> {
-        filter(document, 0)
+        Self::with(document, &Scope::default())
+    }
+
+    /// As [`Filter::new`], where `$expr` may name what `scope` knows.
+    ///
+    /// # Errors
+    /// As [`Filter::new`]; of expressions.
+    pub fn with(document: Document<'_>, scope: &Scope) -> Outcome<Self> {
+        filter(document, 0, Some(scope))
     }
 
     /// A condition on the elements of an array, as `$pull` has it: a filter for documents, or operators for the element itself.
@@ -80,7 +110,7 @@ impl Filter {
             .filter(|_| condition.kind == Kind::Document)
         {
             Some(document) if !is_operators(document) => {
-                Ok(Test::ElementDocument(Box::new(filter(document, 0)?)))
+                Ok(Test::ElementDocument(Box::new(filter(document, 0, None)?)))
             }
             Some(document) => Ok(Test::Element(Box::new(tests(document, 0)?))),
             None => Ok(Test::Element(Box::new(equals(condition)?))),
@@ -126,7 +156,8 @@ fn too_deep(depth: usize) -> Outcome<()> {
     }
 }
 
-fn filter(document: Document<'_>, depth: usize) -> Outcome<Filter> {
+/// `scope` where `$expr` may stand: not below a field.
+fn filter(document: Document<'_>, depth: usize, scope: Option<&Scope>) -> Outcome<Filter> {
     too_deep(depth)?;
     let mut parts = Vec::new();
     for element in document {
@@ -139,7 +170,7 @@ fn filter(document: Document<'_>, depth: usize) -> Outcome<Filter> {
             };
             let items = element.value.as_array().ok_or_else(wrong)?;
             let filters = items.iter().map(|item| match item.value.kind {
-                Kind::Document => filter(Document(item.value.bytes), depth + 1),
+                Kind::Document => filter(Document(item.value.bytes), depth + 1, scope),
                 _ => Err(wrong()),
             });
             let filters: Vec<_> = filters.collect::<Outcome<_>>()?;
@@ -153,6 +184,12 @@ fn filter(document: Document<'_>, depth: usize) -> Outcome<Filter> {
             "$or" => parts.push(list(Filter::Or)?),
             "$nor" => parts.push(list(Filter::Nor)?),
             "$comment" => {}
+            "$expr" => {
+                let text = "$expr can only be applied to the top-level document";
+                let scope = scope.ok_or_else(|| Refusal::bad_value(text))?;
+                let expression = Expression::parse(element.value, scope)?;
+                parts.push(Filter::Expression(Box::new(expression)));
+            }
             _ if name.starts_with('$') => {
                 return Err(Refusal::bad_value(format!(
                     "unknown top level operator: {name}. It is not supported by this server"
@@ -187,9 +224,7 @@ pub(crate) fn field(value: Value<'_>, depth: usize) -> Outcome<Test> {
 
 fn equals(value: Value<'_>) -> Outcome<Test> {
     match value.kind {
-        Kind::Regex => Err(Refusal::bad_value(
-            "regular expressions ($regex) are not supported by this server",
-        )),
+        Kind::Regex => Ok(Test::Any(Predicate::Regex(pattern_of(value)?))),
         Kind::Undefined => Err(Refusal::bad_value("cannot compare to undefined")),
         _ => Ok(Test::Any(Predicate::Equal(value.to_owned()))),
     }
@@ -200,7 +235,12 @@ fn tests(document: Document<'_>, depth: usize) -> Outcome<Test> {
     too_deep(depth)?;
     let mut tests = Vec::new();
     for element in document {
-        tests.push(operator(element.name_str(), element.value, depth)?);
+        match element.name_str() {
+            "$regex" => tests.push(regex(element.value, document.get("$options"))?),
+            "$options" if document.get("$regex").is_some() => {}
+            "$options" => return Err(Refusal::bad_value("$options needs a $regex")),
+            name => tests.push(operator(name, element.value, depth)?),
+        }
     }
     Ok(match tests.len() {
         1 => tests.swap_remove(0),
@@ -210,13 +250,16 @@ fn tests(document: Document<'_>, depth: usize) -> Outcome<Test> {
 
 fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
     let not = |test: Test| Test::Not(Box::new(test));
-    let plain = |make: fn(OwnedValue) -> Predicate| match equals(value)? {
-        Test::Any(Predicate::Equal(value)) => Ok(Test::Any(make(value))),
-        other => Ok(other),
+    let plain = |make: fn(OwnedValue) -> Predicate| match value.kind {
+        Kind::Regex if name != "$eq" => Err(Refusal::bad_value(format!(
+            "Can't have regex as arg to {name}."
+        ))),
+        Kind::Undefined => Err(Refusal::bad_value("cannot compare to undefined")),
+        _ => Ok(Test::Any(make(value.to_owned()))),
     };
     match name {
-        "$eq" => equals(value),
-        "$ne" => equals(value).map(not),
+        "$eq" => plain(Predicate::Equal),
+        "$ne" => plain(Predicate::Equal).map(not),
         "$lt" => plain(Predicate::Less),
         "$lte" => plain(Predicate::LessOrEqual),
         "$gt" => plain(Predicate::Greater),
@@ -228,6 +271,7 @@ fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
             false => not(Test::Exists),
         }),
         "$type" => types(value).map(|kinds| Test::Any(Predicate::Type(kinds))),
+        "$not" if value.kind == Kind::Regex => equals(value).map(not),
         "$not" => match value.as_document().filter(|inner| is_operators(*inner)) {
             Some(inner) => tests(inner, depth + 1).map(not),
             None => Err(Refusal::bad_value("$not needs a document of operators")),
@@ -248,6 +292,10 @@ fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
         }
         "$elemMatch" => element_match(value, depth),
         "$mod" => modulus(value),
+        "$bitsAllSet" => bits(name, Bits::AllSet, value),
+        "$bitsAnySet" => bits(name, Bits::AnySet, value),
+        "$bitsAllClear" => bits(name, Bits::AllClear, value),
+        "$bitsAnyClear" => bits(name, Bits::AnyClear, value),
         _ => Err(unknown(name)),
     }
 }
@@ -256,6 +304,7 @@ fn one_of(name: &str, value: Value<'_>) -> Outcome<Test> {
     let wrong = || Refusal::bad_value(format!("{name} needs an array"));
     let items = value.as_array().ok_or_else(wrong)?;
     let mut values = Vec::new();
+    let mut patterns = Vec::new();
     for item in items {
         let nested = item
             .value
@@ -264,16 +313,88 @@ fn one_of(name: &str, value: Value<'_>) -> Outcome<Test> {
         if nested.is_some_and(is_operators) {
             return Err(Refusal::bad_value(format!("cannot nest $ under {name}")));
         }
-        if let Test::Any(Predicate::Equal(value)) = equals(item.value)? {
-            values.push(value);
+        match equals(item.value)? {
+            Test::Any(Predicate::Equal(value)) => values.push(value),
+            Test::Any(Predicate::Regex(pattern)) => patterns.push(pattern),
+            _ => {}
         }
     }
     values.sort_by(|a, b| crate::compare::compare(a.get(), b.get()));
     values.dedup_by(|a, b| crate::compare::equal(a.get(), b.get()));
-    Ok(Test::Any(Predicate::In(values)))
+    Ok(Test::Any(match patterns.is_empty() {
+        true => Predicate::In(values),
+        false => Predicate::OneOf(values, patterns),
+    }))
 }
 
-fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
+/// The expression that a value of BSON is.
+fn pattern_of(value: Value<'_>) -> Outcome<Pattern> {
+    let (pattern, options) = regex_parts(value.bytes);
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    Pattern::new(text(pattern), text(options))
+}
+
+/// `$regex`, with `$options` where they are there.
+fn regex(value: Value<'_>, options: Option<Value<'_>>) -> Outcome<Test> {
+    let options = match options {
+        Some(options) => {
+            let wrong = || Refusal::bad_value("$options has to be a string");
+            Some(options.as_str().ok_or_else(wrong)?)
+        }
+        None => None,
+    };
+    let pattern = match (value.kind, value.as_str()) {
+        (Kind::Regex, _) => {
+            let pattern = pattern_of(value)?;
+            match options {
+                Some(_) if !pattern.parts().1.is_empty() => {
+                    let text = "options set in both $regex and $options";
+                    return Err(Refusal::new(Code::RegexOptionsTwice, text));
+                }
+                Some(options) => Pattern::new(pattern.parts().0, options)?,
+                None => pattern,
+            }
+        }
+        (Kind::String, Some(text)) => Pattern::new(text, options.unwrap_or_default())?,
+        _ => return Err(Refusal::bad_value("$regex has to be a string")),
+    };
+    Ok(Test::Any(Predicate::Regex(pattern)))
+}
+
+/// The places of bits: a mask, the bits of binary data, or a list of places.
+fn bits(name: &str, what: Bits, value: Value<'_>) -> Outcome<Test> {
+    let wrong = || {
+        Refusal::bad_value(format!(
+            "{name} takes an Array, a number that is not negative, or a BinData, and not {}",
+            show(value)
+        ))
+    };
+    let set_bits = |bytes: &[u8]| {
+        let all = bytes.iter().enumerate();
+        let places = all.flat_map(|(at, byte)| (0..8).map(move |bit| (at, bit, byte >> bit & 1)));
+        places
+            .filter(|(_, _, bit)| *bit == 1)
+            .map(|(at, bit, _)| u32::try_from(at * 8 + bit).unwrap_or(u32::MAX))
+            .collect::<Vec<u32>>()
+    };
+    let places = match (value.kind, value.as_array()) {
+        (_, Some(items)) => {
+            let place = |item: crate::raw::Element<'_>| {
+                let place = item.value.as_whole().ok_or_else(wrong)?;
+                u32::try_from(place).map_err(|_| wrong())
+            };
+            items.iter().map(place).collect::<Outcome<_>>()?
+        }
+        (Kind::Binary, _) => set_bits(value.bytes.get(5..).unwrap_or_default()),
+        _ => {
+            let mask = value.as_whole().filter(|mask| *mask >= 0);
+            set_bits(&mask.ok_or_else(wrong)?.to_le_bytes())
+        }
+    };
+    Ok(Test::Any(Predicate::Bits(what, places)))
+}
+
+pub(crate) fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
     let wrong = || Refusal::bad_value("$elemMatch needs an Object");
     let inner = value
         .as_document()
@@ -284,7 +405,7 @@ fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
         first.is_some_and(|element| matches!(element.name, b"$and" | b"$or" | b"$nor"));
     Ok(match is_operators(inner) && !is_logical {
         true => Test::Element(Box::new(tests(inner, depth + 1)?)),
-        false => Test::ElementDocument(Box::new(filter(inner, depth + 1)?)),
+        false => Test::ElementDocument(Box::new(filter(inner, depth + 1, None)?)),
     })
 }
 

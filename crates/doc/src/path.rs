@@ -17,6 +17,11 @@ impl Path {
         }
     }
 
+    /// The path of these parts.
+    pub(crate) fn of(parts: Vec<Box<[u8]>>) -> Self {
+        Self { parts }
+    }
+
     /// Its parts.
     pub fn parts(&self) -> &[Box<[u8]>] {
         &self.parts

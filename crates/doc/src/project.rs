@@ -1,201 +1,486 @@
-//! Projections: which fields of a document are answered.
+//! Projections: which fields of a document are answered, and which are computed. `$addFields` is one that keeps all others.
 
 use crate::build::Builder;
+use crate::code::Code;
+use crate::expression::{Expression, Scope};
+use crate::filter::Filter;
+use crate::matching::Failed;
+use crate::path::Path;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
+use crate::update::position;
+use crate::validate::DEPTH_MAX;
 
-/// A tree of names; one without children is a field that was named.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What becomes of a field.
+#[derive(Clone, Debug, PartialEq)]
+enum Rule {
+    Keep,
+    Drop,
+    Computed(Expression),
+    /// Of an array: elements from a place on, from the end where it is negative, and how many.
+    Slice(Option<i64>, i64),
+    /// Of an array: the first element for which it holds.
+    FirstMatch(crate::filter::Test),
+    /// Of an array: the element that made the query match.
+    Positional(Path),
+    Nested(Names),
+}
+
+/// Fields by their names.
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Names {
-    children: Vec<(Box<[u8]>, Names)>,
+    rules: Vec<(Box<[u8]>, Rule)>,
+    /// Whether anything below is computed, so that documents are made where there are none.
+    computes: bool,
+}
+
+/// What becomes of fields without a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// They go.
+    Go,
+    /// They stay.
+    Stay,
+    /// They stay, and computed fields keep the places of those that they replace.
+    StayInPlace,
 }
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
     names: Names,
-    /// Whether the named fields stay, and others go.
-    includes: bool,
-    /// Whether `_id` stays; `None` where it was not said.
-    id: Option<bool>,
+    others: Others,
+}
+
+/// Where a projection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectionOf {
+    /// `find`, with `$slice`, `$elemMatch` and `$`.
+    Find,
+    /// A stage, where `$slice` is an expression.
+    Stage,
 }
 
 impl Projection {
-    /// The projection that `document` describes: fields to include, or fields to exclude; `_id` may be the other.
+    /// The projection that `document` describes: fields to include and computed ones, or fields to exclude; `_id` may be the other.
     ///
     /// # Errors
-    /// `BadValue` for both at once, for names that begin others, and for what is not served: computed fields and operators.
-    pub fn new(document: Document<'_>) -> Outcome<Self> {
-        let mut projection = Self {
-            names: Names::default(),
-            includes: false,
+    /// `Location31253` and `Location31254` for both at once, `Location31250` for names that begin others; of expressions.
+    pub fn new(document: Document<'_>, of: ProjectionOf, scope: &Scope) -> Outcome<Self> {
+        let mut parser = Parser {
+            of,
+            scope,
+            mode: None,
             id: None,
+            names: Names::default(),
         };
-        let mut mode: Option<bool> = None;
+        parser.fields(document, "", 0)?;
+        parser.finish()
+    }
+
+    /// The projection of `$addFields`: all values are computed.
+    ///
+    /// # Errors
+    /// `Location40176` for names that begin others; of expressions.
+    pub fn add_fields(document: Document<'_>, scope: &Scope) -> Outcome<Self> {
+        let mut names = Names::default();
         for element in document {
-            let name = element.name_str();
-            if !(element.value.kind.is_number() || element.value.kind == Kind::Bool) {
-                let what = element
-                    .value
-                    .as_document()
-                    .and_then(|inner| inner.iter().next());
-                let what = what.map_or("a computed field", |first| first.name_str());
-                return Err(Refusal::bad_value(format!(
-                    "the projection of {name:?} by {what} is not supported by this server"
-                )));
-            }
-            let stays = element.value.is_truthy();
-            if name == "_id" {
-                projection.id = Some(stays);
-                continue;
-            }
-            if name
-                .split('.')
-                .any(|part| part.is_empty() || part.starts_with('$'))
-            {
-                return Err(Refusal::bad_value(format!(
-                    "the projection of {name:?} is not supported by this server"
-                )));
-            }
-            if mode.is_some_and(|mode| mode != stays) {
-                let (now, before) = if stays {
-                    ("inclusion", "exclusion")
-                } else {
-                    ("exclusion", "inclusion")
-                };
-                return Err(Refusal::bad_value(format!(
-                    "Cannot do {now} on field {name} in {before} projection"
-                )));
-            }
-            mode = Some(stays);
-            projection.names.add(name)?;
+            add_field(&mut names, element.name_str(), element.value, scope, 0)?;
         }
-        projection.includes = mode.unwrap_or(projection.id == Some(true));
-        Ok(projection)
+        Ok(Self {
+            names,
+            others: Others::StayInPlace,
+        })
     }
 
     /// Whether it leaves documents as they are.
     pub fn is_all(&self) -> bool {
-        self.names.children.is_empty() && !self.includes && self.id != Some(false)
+        self.names.rules.is_empty() && self.others != Others::Go
     }
 
-    /// What is left of `document`.
-    pub fn apply(&self, document: Document<'_>) -> Vec<u8> {
-        let mut out = Builder::new();
-        for element in document {
-            let name = element.name;
-            if name == b"_id" && (self.id.is_some() || self.names.child(name).is_none()) {
-                if self.id != Some(false) {
-                    out.value(name, element.value);
+    /// What is left of `document`, which `filter` found.
+    ///
+    /// # Errors
+    /// Of expressions; `Location51246` for `$` where the filter names no element.
+    pub fn apply(&self, document: Document<'_>, filter: Option<&Filter>) -> Outcome<Vec<u8>> {
+        let context = Context {
+            root: document,
+            filter,
+            others: self.others,
+        };
+        let mut out = Builder::with_room(document.0.len());
+        context.fields(&self.names, Some(document), &mut out)?;
+        let made = out.finish();
+        match made.len() > crate::DOCUMENT_BYTES_MAX + (1 << 14) {
+            true => Err(Refusal::new(
+                Code::BsonObjectTooLarge,
+                "a projection makes a document that is too large",
+            )),
+            false => Ok(made),
+        }
+    }
+}
+
+struct Context<'a> {
+    root: Document<'a>,
+    filter: Option<&'a Filter>,
+    others: Others,
+}
+
+impl Context<'_> {
+    /// Writes the fields of a document. Recurses as deep as the projection names fields, and arrays lie in each other.
+    fn fields(&self, names: &Names, of: Option<Document<'_>>, out: &mut Builder) -> Outcome<()> {
+        let in_place = self.others == Others::StayInPlace;
+        let mut done = vec![false; names.rules.len()];
+        for element in of.into_iter().flatten() {
+            let Some(at) = names.place(element.name) else {
+                if self.others != Others::Go {
+                    out.value(element.name, element.value);
                 }
                 continue;
-            }
-            self.field(&mut out, &self.names, name, element.value);
-        }
-        out.finish()
-    }
-
-    /// Recurses as deep as the projection names fields.
-    fn field(&self, out: &mut Builder, names: &Names, name: &[u8], value: Value<'_>) {
-        match names.child(name) {
-            None if !self.includes => {
-                out.value(name, value);
-            }
-            None => {}
-            Some(child) if child.children.is_empty() && self.includes => {
-                out.value(name, value);
-            }
-            Some(child) if child.children.is_empty() => {}
-            Some(child) => self.inner(out, child, name, value),
-        }
-    }
-
-    fn inner(&self, out: &mut Builder, names: &Names, name: &[u8], value: Value<'_>) {
-        match value.kind {
-            Kind::Document => {
-                out.open(Kind::Document, name);
-                for element in Document(value.bytes) {
-                    self.field(out, names, element.name, element.value);
+            };
+            let Some(((_, rule), done)) = names.rules.get(at).zip(done.get_mut(at)) else {
+                continue;
+            };
+            match rule {
+                Rule::Computed(_) if !in_place => {}
+                _ if *done => {}
+                rule => {
+                    *done = true;
+                    self.field(rule, element.name, Some(element.value), out)?;
                 }
+            }
+        }
+        for ((name, rule), _) in names.rules.iter().zip(&done).filter(|(_, done)| !**done) {
+            match rule {
+                Rule::Computed(_) => self.field(rule, name, None, out)?,
+                Rule::Nested(inner) if inner.computes => self.field(rule, name, None, out)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &self,
+        rule: &Rule,
+        name: &[u8],
+        value: Option<Value<'_>>,
+        out: &mut Builder,
+    ) -> Outcome<()> {
+        match (rule, value) {
+            (Rule::Keep, Some(value)) => drop(out.value(name, value)),
+            (Rule::Computed(expression), _) => {
+                if let Some(value) = expression.eval(self.root)? {
+                    out.value(name, value.get());
+                }
+            }
+            (Rule::Nested(inner), value) => self.below(inner, name, value, out)?,
+            (Rule::Slice(skip, count), Some(value)) => match value.as_array() {
+                Some(array) => slice(array, *skip, *count, name, out),
+                None => drop(out.value(name, value)),
+            },
+            (Rule::FirstMatch(test), Some(value)) => {
+                let failed = Failed::default();
+                let mut elements = value.as_array().into_iter().flatten();
+                let found = elements.find(|element| test.holds_for(element.value, &failed));
+                if let Some(found) = failed.or(found)? {
+                    out.open(Kind::Array, name).value("0", found.value).close();
+                }
+            }
+            (Rule::Positional(path), Some(value)) => {
+                let Some(array) = value.as_array() else {
+                    out.value(name, value);
+                    return Ok(());
+                };
+                let failed = Failed::default();
+                let at = self
+                    .filter
+                    .and_then(|it| position(it, self.root, path, &failed));
+                let found = failed.or(at)?.and_then(|at| array.iter().nth(at));
+                let text = "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array";
+                let found = found.ok_or_else(|| Refusal::new(Code::PositionalNone, text))?;
+                out.open(Kind::Array, name).value("0", found.value).close();
+            }
+            (Rule::Drop, _) | (_, None) => {}
+        }
+        Ok(())
+    }
+
+    fn below(
+        &self,
+        names: &Names,
+        name: &[u8],
+        value: Option<Value<'_>>,
+        out: &mut Builder,
+    ) -> Outcome<()> {
+        match value {
+            Some(value) if value.kind == Kind::Document => {
+                out.open(Kind::Document, name);
+                self.fields(names, Some(Document(value.bytes)), out)?;
                 out.close();
             }
-            Kind::Array => {
+            Some(value) if value.kind == Kind::Array => {
                 out.open(Kind::Array, name);
-                let mut place = 0;
+                let mut place = 0usize;
                 for element in Document(value.bytes) {
                     let is_nested = matches!(element.value.kind, Kind::Document | Kind::Array);
-                    if is_nested || !self.includes {
-                        self.inner(out, names, place.to_string().as_bytes(), element.value);
+                    if is_nested || names.computes || self.others != Others::Go {
+                        let name = place.to_string();
+                        self.below(names, name.as_bytes(), Some(element.value), out)?;
                         place += 1;
                     }
                 }
                 out.close();
             }
-            _ if !self.includes => {
-                out.value(name, value);
+            _ if names.computes => {
+                out.open(Kind::Document, name);
+                self.fields(names, None, out)?;
+                out.close();
             }
+            Some(value) if self.others != Others::Go => drop(out.value(name, value)),
             _ => {}
         }
+        Ok(())
     }
+}
+
+fn slice(array: Document<'_>, skip: Option<i64>, count: i64, name: &[u8], out: &mut Builder) {
+    let length = array.iter().count();
+    let size = |number: i64| usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+    let back = |number: i64| length.saturating_sub(size(number));
+    let (from, most) = match skip {
+        None if count < 0 => (back(count), usize::MAX),
+        None => (0, size(count)),
+        Some(skip) if skip < 0 => (back(skip), size(count)),
+        Some(skip) => (size(skip), size(count)),
+    };
+    out.open(Kind::Array, name);
+    for (at, element) in array.iter().skip(from).take(most).enumerate() {
+        out.value(at.to_string(), element.value);
+    }
+    out.close();
 }
 
 impl Names {
-    fn child(&self, name: &[u8]) -> Option<&Self> {
-        let mut children = self.children.iter();
-        children
-            .find(|(known, _)| **known == *name)
-            .map(|(_, child)| child)
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        self.rules.iter().position(|(known, _)| **known == *name)
     }
 
-    fn add(&mut self, path: &str) -> Outcome<()> {
-        let collides = || Refusal::bad_value(format!("Path collision at {path}"));
+    /// Puts a rule at a path.
+    ///
+    /// # Errors
+    /// `code` where the path is there, begins another one, or goes on behind one.
+    fn put(&mut self, path: &str, rule: Rule, code: Code) -> Outcome<()> {
+        let collides = || Refusal::new(code, format!("Path collision at {path}"));
+        let computes = matches!(rule, Rule::Computed(_));
         let mut names = self;
-        let mut is_new = false;
-        for part in path.split('.') {
-            let found = names
-                .children
-                .iter()
-                .position(|(known, _)| **known == *part.as_bytes());
-            let at = match found {
-                // A name that is there and has no children was named itself.
-                Some(at)
-                    if names
-                        .children
-                        .get(at)
-                        .is_some_and(|(_, it)| it.children.is_empty()) =>
-                {
-                    return Err(collides());
-                }
+        let mut parts = path.split('.').peekable();
+        let mut rule = Some(rule);
+        while let Some(part) = parts.next() {
+            names.computes |= computes;
+            let is_end = parts.peek().is_none();
+            let at = match names.place(part.as_bytes()) {
+                Some(_) if is_end => return Err(collides()),
                 Some(at) => at,
                 None => {
-                    is_new = true;
-                    names
-                        .children
-                        .push((part.as_bytes().into(), Self::default()));
-                    names.children.len() - 1
+                    let new = match is_end {
+                        true => rule.take().ok_or_else(collides)?,
+                        false => Rule::Nested(Self::default()),
+                    };
+                    names.rules.push((part.as_bytes().into(), new));
+                    names.rules.len() - 1
                 }
             };
-            let Some((_, child)) = names.children.get_mut(at) else {
-                return Err(collides());
-            };
-            names = child;
+            if is_end {
+                break;
+            }
+            match names.rules.get_mut(at) {
+                Some((_, Rule::Nested(inner))) => names = inner,
+                _ => return Err(collides()),
+            }
         }
-        if is_new { Ok(()) } else { Err(collides()) }
+        Ok(())
     }
 }
 
-impl Projection {
-    /// The projection that leaves nothing.
-    pub fn nothing() -> Self {
-        Self {
-            names: Names::default(),
-            includes: true,
-            id: Some(false),
+/// Refuses paths that are none.
+fn check_path(path: &str) -> Outcome<()> {
+    for part in path.split('.') {
+        if part.is_empty() {
+            let text = format!("FieldPath field names may not be empty strings, as in '{path}'.");
+            return Err(Refusal::new(Code::ProjectEmpty, text));
+        }
+        if part.starts_with('$') {
+            let text = format!("FieldPath field names may not start with '$', as in '{path}'.");
+            return Err(Refusal::new(Code::PathDollar, text));
         }
     }
+    Ok(())
+}
 
-    /// Whether the fields that it names go.
-    pub fn is_exclusion(&self) -> bool {
-        !self.includes
+fn operator_of(value: Value<'_>) -> Option<&str> {
+    let inner = (value.kind == Kind::Document).then_some(Document(value.bytes))?;
+    let first = inner.iter().next()?;
+    Some(first.name_str()).filter(|name| name.starts_with('$'))
+}
+
+fn add_field(
+    names: &mut Names,
+    path: &str,
+    value: Value<'_>,
+    scope: &Scope,
+    depth: usize,
+) -> Outcome<()> {
+    check_path(path)?;
+    let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
+    match inner.filter(|inner| !inner.is_empty() && operator_of(value).is_none()) {
+        Some(inner) if depth < DEPTH_MAX => inner.iter().try_for_each(|element| {
+            let path = format!("{path}.{}", element.name_str());
+            add_field(names, &path, element.value, scope, depth + 1)
+        }),
+        _ => {
+            let rule = Rule::Computed(Expression::parse(value, scope)?);
+            names.put(path, rule, Code::AddFieldsCollision)
+        }
+    }
+}
+
+struct Parser<'s> {
+    of: ProjectionOf,
+    scope: &'s Scope,
+    /// Whether named fields stay.
+    mode: Option<bool>,
+    id: Option<bool>,
+    names: Names,
+}
+
+impl Parser<'_> {
+    fn fields(&mut self, document: Document<'_>, before: &str, depth: usize) -> Outcome<()> {
+        for element in document {
+            let path = match before {
+                "" => element.name_str().to_owned(),
+                _ => format!("{before}.{}", element.name_str()),
+            };
+            self.field(&path, element.value, depth)?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &str, rule: Rule) -> Outcome<()> {
+        self.names.put(path, rule, Code::ProjectCollision)
+    }
+
+    fn includes(&mut self, path: &str, stays: bool) -> Outcome<()> {
+        if self.mode.is_some_and(|mode| mode != stays) {
+            let (code, now, before) = match stays {
+                true => (Code::ProjectInclusion, "inclusion", "exclusion"),
+                false => (Code::ProjectExclusion, "exclusion", "inclusion"),
+            };
+            let text = format!("Cannot do {now} on field {path} in {before} projection");
+            return Err(Refusal::new(code, text));
+        }
+        self.mode = Some(stays);
+        Ok(())
+    }
+
+    fn field(&mut self, path: &str, value: Value<'_>, depth: usize) -> Outcome<()> {
+        if let Some(array) = path
+            .strip_suffix(".$")
+            .filter(|_| self.of == ProjectionOf::Find)
+        {
+            check_path(array)?;
+            self.includes(path, true)?;
+            return self.put(array, Rule::Positional(Path::new(array)));
+        }
+        check_path(path)?;
+        if value.kind.is_number() || value.kind == Kind::Bool {
+            let stays = crate::number::Number::of(value).map_or(value.is_truthy(), |number| {
+                number.compare(crate::number::Number::Int(0)).is_ne()
+            });
+            if path == "_id" {
+                self.id = Some(stays);
+            } else {
+                self.includes(path, stays)?;
+            }
+            return self.put(path, if stays { Rule::Keep } else { Rule::Drop });
+        }
+        let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
+        let is_find = self.of == ProjectionOf::Find;
+        let argument = || {
+            inner
+                .and_then(|inner| inner.iter().next())
+                .map(|it| it.value)
+        };
+        match operator_of(value) {
+            Some("$slice") if is_find => {
+                if let Some(rule) = find_slice(argument().unwrap_or(Value::NULL))? {
+                    return self.put(path, rule);
+                }
+            }
+            Some("$elemMatch") if is_find => {
+                if path.contains('.') {
+                    let text = "Cannot use $elemMatch projection on a nested field.";
+                    return Err(Refusal::new(Code::ProjectElemMatch, text));
+                }
+                self.includes(path, true)?;
+                let condition = argument().unwrap_or(Value::NULL);
+                let test = crate::filter::element_match(condition, 0)?;
+                return self.put(path, Rule::FirstMatch(test));
+            }
+            Some("$meta") => return Err(Refusal::not_supported("$meta")),
+            None if inner.is_some_and(|inner| !inner.is_empty()) && depth < DEPTH_MAX => {
+                return self.fields(inner.unwrap_or(Document::EMPTY), path, depth + 1);
+            }
+            None if inner.is_some() => {
+                let text =
+                    "An empty sub-projection is not a valid value. Found empty object at path";
+                return Err(Refusal::new(Code::ProjectNothing, text));
+            }
+            _ => {}
+        }
+        if path != "_id" {
+            self.includes(path, true)?;
+        }
+        let expression = Expression::parse(value, self.scope)?;
+        self.put(path, Rule::Computed(expression))
+    }
+
+    fn finish(mut self) -> Outcome<Projection> {
+        let computes_id = self
+            .names
+            .rules
+            .iter()
+            .any(|(name, rule)| **name == *b"_id" && !matches!(rule, Rule::Keep | Rule::Drop));
+        let stays = self.mode.unwrap_or(self.id == Some(true) || computes_id);
+        // `_id` stays, and is first, where nothing is said of it.
+        if stays && self.names.place(b"_id").is_none() {
+            self.names
+                .rules
+                .insert(0, (b"_id".as_slice().into(), Rule::Keep));
+        }
+        Ok(Projection {
+            names: self.names,
+            others: if stays { Others::Go } else { Others::Stay },
+        })
+    }
+}
+
+/// The rule of `$slice`; none where it is the expression of that name.
+fn find_slice(value: Value<'_>) -> Outcome<Option<Rule>> {
+    let wrong = |text: &str| Refusal::new(Code::ArityRange, text);
+    if let Some(count) = value.as_whole() {
+        return Ok(Some(Rule::Slice(None, count)));
+    }
+    let Some(items) = value.as_array() else {
+        return Err(wrong(
+            "Invalid $slice syntax. The given syntax did not match the find() syntax",
+        ));
+    };
+    let numbers: Vec<_> = items.iter().map(|item| item.value.as_whole()).collect();
+    match numbers.as_slice() {
+        [Some(_), Some(..=0)] => Err(wrong("$slice limit must be positive")),
+        [Some(skip), Some(count)] => Ok(Some(Rule::Slice(Some(*skip), *count))),
+        _ => Ok(None),
     }
 }

@@ -129,6 +129,81 @@ impl OwnedValue {
     }
 }
 
+/// Values that are made.
+impl OwnedValue {
+    /// Null.
+    pub fn null() -> Self {
+        Value::NULL.to_owned()
+    }
+
+    /// A bool.
+    pub fn bool(flag: bool) -> Self {
+        Self {
+            kind: Kind::Bool,
+            bytes: vec![u8::from(flag)],
+        }
+    }
+
+    /// A date: milliseconds since 1970.
+    pub fn date(ms: i64) -> Self {
+        Self {
+            kind: Kind::Date,
+            bytes: ms.to_le_bytes().to_vec(),
+        }
+    }
+
+    /// A string.
+    pub fn string(text: &str) -> Self {
+        let len = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
+        let mut bytes = Vec::with_capacity(text.len() + 5);
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(0);
+        Self {
+            kind: Kind::String,
+            bytes,
+        }
+    }
+
+    /// An array of values.
+    pub fn array<V: AsValue>(values: impl IntoIterator<Item = V>) -> Self {
+        let mut out = crate::build::Builder::new();
+        for (at, value) in values.into_iter().enumerate() {
+            out.value(at.to_string(), value.as_value());
+        }
+        Self {
+            kind: Kind::Array,
+            bytes: out.finish(),
+        }
+    }
+
+    /// A document.
+    pub fn document(bytes: Vec<u8>) -> Self {
+        Self {
+            kind: Kind::Document,
+            bytes,
+        }
+    }
+}
+
+/// What can be looked at as a value.
+pub trait AsValue {
+    /// The value, borrowed.
+    fn as_value(&self) -> Value<'_>;
+}
+
+impl AsValue for OwnedValue {
+    fn as_value(&self) -> Value<'_> {
+        self.get()
+    }
+}
+
+impl AsValue for Value<'_> {
+    fn as_value(&self) -> Value<'_> {
+        *self
+    }
+}
+
 impl<'a> Value<'a> {
     /// Null.
     pub const NULL: Value<'static> = Value {
@@ -203,6 +278,11 @@ impl<'a> Value<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether it says that there is nothing: null or undefined.
+    pub fn is_null(self) -> bool {
+        matches!(self.kind, Kind::Null | Kind::Undefined)
     }
 
     /// Whether a flag of a command is set by it: true, or a number that is not 0.

@@ -8,6 +8,7 @@ use drumlin_doc_store::{Collection, Failure, Hint, Outcome, Plan, Reads, Walk, p
 use drumlin_fs::Clock;
 
 use crate::cursors::{Source, Walking};
+use crate::pipeline::Stage;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 /// Documents between two looks at the clock.
@@ -32,6 +33,40 @@ impl Query {
             skip: 0,
             limit: u64::MAX,
             hint: None,
+        }
+    }
+
+    /// Takes over the stages at the front that a query does: filters, then one order, then a number to skip, then a limit.
+    pub(crate) fn take(&mut self, stages: &mut Vec<Stage>) {
+        let mut filters = Vec::new();
+        let mut taken = 0;
+        let mut step = 0;
+        for stage in stages.iter() {
+            match stage {
+                Stage::Match(filter) if step == 0 => filters.push(filter.clone()),
+                Stage::Sort(sorter) if step == 0 => {
+                    self.sort = sorter.order().clone();
+                    step = 1;
+                }
+                Stage::Skip(count) if step <= 1 => {
+                    self.skip = *count;
+                    step = 2;
+                }
+                Stage::Limit(count) if step <= 2 => {
+                    self.limit = *count;
+                    step = 3;
+                }
+                _ => break,
+            }
+            taken += 1;
+        }
+        stages.drain(..taken);
+        if !filters.is_empty() {
+            filters.insert(
+                0,
+                std::mem::replace(&mut self.filter, Filter::And(Vec::new())),
+            );
+            self.filter = Filter::And(filters);
         }
     }
 
@@ -95,7 +130,7 @@ pub(crate) fn each(
         if seen.is_multiple_of(BETWEEN_LOOKS) {
             deadline.check()?;
         }
-        match query.filter.matches(document) {
+        match query.filter.matches(document)? {
             true => visit(id, document),
             false => Ok(true),
         }
@@ -136,10 +171,10 @@ pub(crate) fn source(
     let skipped = usize::try_from(query.skip).unwrap_or(usize::MAX);
     let found = sorter.finish().into_iter().skip(skipped);
     let found = found.map(|document| match &projection {
-        Some(projection) => projection.apply(Document(&document)),
-        None => document,
+        Some(projection) => projection.apply(Document(&document), Some(&query.filter)),
+        None => Ok(document),
     });
-    Ok(Source::Ready(found.collect()))
+    Ok(Source::Ready(found.collect::<Result<_, _>>()?))
 }
 
 /// Sorts documents in memory; equal ones stay as they came.

@@ -22,6 +22,8 @@ pub struct Shared {
     /// Of the ObjectIds that are made here: five bytes of this process, and a counter.
     process: [u8; 5],
     counter: AtomicU32,
+    /// Where numbers by chance begin.
+    seed: AtomicU64,
 }
 
 impl Shared {
@@ -30,6 +32,7 @@ impl Shared {
         let began = env.clock.monotonic();
         let process = store.random_bytes();
         let counter = AtomicU32::new(u32::from_le_bytes(store.random_bytes()));
+        let seed = AtomicU64::new(u64::from_le_bytes(store.random_bytes()));
         let cursors = Cursors::new(i64::from_le_bytes(store.random_bytes()));
         Arc::new(Self {
             store,
@@ -40,6 +43,7 @@ impl Shared {
             began,
             process,
             counter,
+            seed,
         })
     }
 
@@ -55,6 +59,12 @@ impl Shared {
 
     pub(crate) fn uptime(&self) -> Duration {
         self.env.clock.monotonic().saturating_sub(self.began)
+    }
+
+    /// A number by chance, from which others are made.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+            .fetch_add(0xD134_2543_DE82_EF95, Ordering::Relaxed)
     }
 
     /// A new ObjectId.

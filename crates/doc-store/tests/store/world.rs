@@ -88,7 +88,7 @@ pub(crate) fn document(rng: &mut Rng) -> Vec<u8> {
 pub(crate) fn filter(rng: &mut Rng) -> String {
     let field = ["a", "b.c", "u", "_id", "b"][rng.below(5) as usize];
     let operand = value(rng, 1);
-    let test = match rng.below(9) {
+    let test = match rng.below(11) {
         0 | 1 => operand,
         2 => format!(r#"{{"$gt": {operand}}}"#),
         3 => format!(r#"{{"$gte": 1, "$lt": {operand}}}"#),
@@ -100,9 +100,18 @@ pub(crate) fn filter(rng: &mut Rng) -> String {
         5 => format!(r#"{{"$ne": {operand}}}"#),
         6 => format!(r#"{{"$elemMatch": {{"$gte": {operand}, "$lte": 4}}}}"#),
         7 => r#"{"$exists": false}"#.to_owned(),
+        9 => format!(
+            r#"{{"$regex": "{}"}}"#,
+            ["^x", "^", "y$", "^x?"][rng.below(4) as usize]
+        ),
+        10 => r#"{"$regex": "^X", "$options": "i", "$lt": "y"}"#.to_owned(),
         _ => format!(r#"{{"$lte": {operand}}}"#),
     };
-    match rng.below(4) {
+    match rng.below(5) {
+        4 => format!(
+            r#"{{"{field}": {test}, "$expr": {{"$lt": ["$u", {}]}}}}"#,
+            rng.below(60)
+        ),
         0 => {
             let other = filter(rng);
             let other = &other[1..other.len() - 1];
@@ -246,7 +255,7 @@ pub(crate) fn found(
         let mut left = 3;
         let reads = store.reads();
         let is_over = walk.go_on(&reads, &collection, &mut |_, document| {
-            if filter.matches(document) {
+            if filter.matches(document)? {
                 all.push(document.0.to_vec());
             }
             left -= 1;

@@ -4,6 +4,7 @@ use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::equal;
 use crate::filter::{Filter, Test};
+use crate::matching::Failed;
 use crate::path::{Path, index_of, value_at};
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -52,9 +53,11 @@ impl Update {
                 renames,
                 positional,
             } => {
+                let failed = Failed::default();
                 let position = positional
                     .as_ref()
-                    .and_then(|array| position(filter, document, array));
+                    .and_then(|array| position(filter, document, array, &failed));
+                let position = failed.or(position)?;
                 let context = Context { moment, position };
                 let moved;
                 let root = match renames.is_empty() {
@@ -130,16 +133,21 @@ fn renamed(root: &Node, renames: &[(Path, String)], document: Document<'_>) -> O
 }
 
 /// The first element of the array at `array` for which the filter holds.
-fn position(filter: &Filter, document: Document<'_>, array: &Path) -> Option<usize> {
+pub(crate) fn position(
+    filter: &Filter,
+    document: Document<'_>,
+    array: &Path,
+    failed: &Failed,
+) -> Option<usize> {
     match filter {
         Filter::And(parts) => parts
             .iter()
-            .find_map(|part| position(part, document, array)),
+            .find_map(|part| position(part, document, array, failed)),
         Filter::Field(path, test) => {
             let rest = path.parts().strip_prefix(array.parts())?;
             let elements = value_at(document, array)?.as_array()?;
             elements.iter().position(|element| match rest.is_empty() {
-                true => holds_for_any(test, element.value),
+                true => holds_for_any(test, element.value, failed),
                 false => {
                     let names: Vec<_> = rest
                         .iter()
@@ -149,7 +157,7 @@ fn position(filter: &Filter, document: Document<'_>, array: &Path) -> Option<usi
                     element
                         .value
                         .as_document()
-                        .is_some_and(|inner| below.matches(inner))
+                        .is_some_and(|inner| below.holds(inner, failed))
                 }
             })
         }
@@ -158,10 +166,10 @@ fn position(filter: &Filter, document: Document<'_>, array: &Path) -> Option<usi
 }
 
 /// Whether an element is one that made the test hold.
-fn holds_for_any(test: &Test, element: Value<'_>) -> bool {
+fn holds_for_any(test: &Test, element: Value<'_>, failed: &Failed) -> bool {
     match test {
-        Test::All(tests) => tests.iter().all(|test| test.holds_for(element)),
-        other => other.holds_for(element),
+        Test::All(tests) => tests.iter().all(|test| test.holds_for(element, failed)),
+        other => other.holds_for(element, failed),
     }
 }
 
@@ -345,7 +353,7 @@ impl Context<'_> {
                                     String::from_utf8_lossy(filter)
                                 ))
                             })?;
-                        filter.holds(element)
+                        filter.holds(element)?
                     }
                     None => index_of(other) == Some(at),
                 },

@@ -2,6 +2,7 @@
 
 use crate::filter::Filter;
 use crate::filter::{Test, field};
+use crate::matching::Failed;
 use crate::path::Path;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -58,10 +59,18 @@ impl ArrayFilter {
         &self.name
     }
 
-    pub(super) fn holds(&self, element: Value<'_>) -> bool {
+    pub(super) fn holds(&self, element: Value<'_>) -> Outcome<bool> {
         let document = (element.kind == Kind::Document).then_some(Document(element.bytes));
         let document = document.unwrap_or(Document::EMPTY);
-        self.whole.iter().all(|test| test.holds_for(element))
-            && self.below.iter().all(|filter| filter.matches(document))
+        let failed = Failed::default();
+        let is_all = self
+            .whole
+            .iter()
+            .all(|test| test.holds_for(element, &failed))
+            && self
+                .below
+                .iter()
+                .all(|filter| filter.holds(document, &failed));
+        failed.or(is_all)
     }
 }

@@ -8,6 +8,7 @@ mod parse;
 mod tree;
 
 pub use apply::Applied;
+pub(crate) use apply::position;
 pub use array_filter::ArrayFilter;
 pub use moment::Moment;
 pub use parse::Update;

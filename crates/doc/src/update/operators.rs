@@ -6,6 +6,7 @@ use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::{compare, equal};
 use crate::filter::Test;
+use crate::matching::Failed;
 use crate::number::Arithmetic;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -100,9 +101,13 @@ impl Operator {
                 true if !all.is_empty() => drop(all.remove(0)),
                 _ => drop(all.pop()),
             }),
-            Self::Pull(test) => shrink(name, "$pull", old, |all| {
-                all.retain(|value| !test.holds_for(*value))
-            }),
+            Self::Pull(test) => {
+                let failed = Failed::default();
+                let change = shrink(name, "$pull", old, |all| {
+                    all.retain(|value| !test.holds_for(*value, &failed))
+                })?;
+                failed.or(change)
+            }
             Self::PullAll(values) => shrink(name, "$pullAll", old, |all| {
                 all.retain(|value| !values.iter().any(|gone| gone.is(*value)));
             }),

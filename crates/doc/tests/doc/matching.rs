@@ -1,13 +1,15 @@
 //! Goal: filters find what MongoDB finds. Method: a table of filter, document, answer.
 
-use drumlin_doc::{Document, Filter, Projection, Sort};
+use drumlin_doc::{Document, Filter, Projection, ProjectionOf, Scope, Sort, show};
 
 use crate::json::doc;
 
 fn matches(filter: &str, document: &str) -> bool {
     let (filter, document) = (doc(filter), doc(document));
     let filter = Filter::new(Document(&filter)).unwrap_or_else(|refusal| panic!("{refusal}"));
-    filter.matches(Document(&document))
+    filter
+        .matches(Document(&document))
+        .unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 #[test]
@@ -86,6 +88,27 @@ fn filters_match_as_defined() {
             r#"{"a": [[5]]}"#,
             false,
         ),
+        (r#"{"a": {"$regex": "^b"}}"#, r#"{"a": ["ab", "bc"]}"#, true),
+        (
+            r#"{"a": {"$regex": "B", "$options": "i"}}"#,
+            r#"{"a": "ab"}"#,
+            true,
+        ),
+        (r#"{"a": {"$not": {"$regex": "b"}}}"#, r#"{"a": 5}"#, true),
+        (r#"{"a": {"$bitsAllSet": 6}}"#, r#"{"a": 7}"#, true),
+        (r#"{"a": {"$bitsAnyClear": [0, 3]}}"#, r#"{"a": 9}"#, false),
+        (r#"{"a": {"$bitsAnySet": [200]}}"#, r#"{"a": -1}"#, true),
+        (r#"{"a": {"$bitsAllClear": 1}}"#, r#"{"a": "x"}"#, false),
+        (
+            r#"{"$expr": {"$gt": ["$a", "$b"]}}"#,
+            r#"{"a": 2, "b": 1}"#,
+            true,
+        ),
+        (
+            r#"{"$or": [{"$expr": "$a"}, {"b": 3}]}"#,
+            r#"{"a": 0, "b": 1}"#,
+            false,
+        ),
     ];
     for (filter, document, expected) in cases {
         assert_eq!(
@@ -99,11 +122,12 @@ fn filters_match_as_defined() {
 #[test]
 fn what_is_not_served_is_refused_by_name() {
     let cases = [
-        (r#"{"a": {"$regex": "x"}}"#, "$regex"),
+        (r#"{"a": {"$regex": "("}}"#, "Regular"),
+        (r#"{"a": {"$ne": {"$gt": 1}, "$options": "i"}}"#, "$options"),
         (r#"{"$where": "x"}"#, "$where"),
-        (r#"{"$expr": 1}"#, "$expr"),
+        (r#"{"a": {"$elemMatch": {"$expr": 1}}}"#, "$expr"),
         (r#"{"a": {"$near": [1, 2]}}"#, "$near"),
-        (r#"{"a": {"$bitsAllSet": 1}}"#, "$bitsAllSet"),
+        (r#"{"a": {"$bitsAllSet": -1}}"#, "$bitsAllSet"),
         (r#"{"$text": {"$search": "x"}}"#, "$text"),
         (r#"{"a": {"$in": 1}}"#, "$in"),
         (r#"{"$or": []}"#, "$or"),
@@ -148,22 +172,113 @@ fn projections_cut_as_defined() {
             r#"{"a": [{"c": 2}, 7]}"#,
         ),
         (r#"{"a.b": 1}"#, r#"{"a": 5, "c": 1}"#, r#"{}"#),
+        (
+            r#"{"a": {"b": 1}}"#,
+            r#"{"a": {"b": 1, "c": 2}}"#,
+            r#"{"a": {"b": 1}}"#,
+        ),
+        (
+            r#"{"a": {"$slice": -1}}"#,
+            r#"{"a": [1, 2], "b": 3}"#,
+            r#"{"a": [2], "b": 3}"#,
+        ),
+        (
+            r#"{"a": {"$slice": [1, 1]}, "c": 1}"#,
+            r#"{"a": [1, 2, 3], "b": 3, "c": 4}"#,
+            r#"{"a": [2], "c": 4}"#,
+        ),
+        (
+            r#"{"a": {"$elemMatch": {"$gt": 1}}}"#,
+            r#"{"a": [1, 2, 3], "b": 1}"#,
+            r#"{"a": [2]}"#,
+        ),
+        (
+            r#"{"a.$": 1}"#,
+            r#"{"a": [1, 7, 9], "b": 1}"#,
+            r#"{"a": [7]}"#,
+        ),
+        (
+            r#"{"a": "$b", "_id": 0}"#,
+            r#"{"_id": 1, "b": 2}"#,
+            r#"{"a": 2}"#,
+        ),
+        (
+            r#"{"a.c": {"$add": ["$b", 1]}}"#,
+            r#"{"a": [{"x": 1}, 5], "b": 1}"#,
+            r#"{"a": [{"c": 2}, {"c": 2}]}"#,
+        ),
+        (
+            r#"{"b": {"c": {"$literal": 1}}}"#,
+            r#"{"a": 1}"#,
+            r#"{"b": {"c": 1}}"#,
+        ),
     ];
+    let query = doc(r#"{"a": 7}"#);
+    let query = Filter::new(Document(&query)).expect("a filter");
     for (projection, document, expected) in cases {
         let (projection, document) = (doc(projection), doc(document));
-        let made = Projection::new(Document(&projection))
+        let made = Projection::new(Document(&projection), ProjectionOf::Find, &Scope::default());
+        let made = made
             .expect("a projection")
-            .apply(Document(&document));
-        assert_eq!(made, doc(expected), "{expected}");
+            .apply(Document(&document), Some(&query));
+        assert_eq!(made, Ok(doc(expected)), "{expected}");
     }
     for wrong in [
         r#"{"a": 1, "b": 0}"#,
         r#"{"a": 1, "a.b": 1}"#,
-        r#"{"a": {"$slice": 1}}"#,
-        r#"{"a.$": 1}"#,
-        r#"{"a": "$b"}"#,
+        r#"{"a": {"$slice": "x"}}"#,
+        r#"{"a": 0, "b": "$c"}"#,
+        r#"{"a": {"$meta": "textScore"}}"#,
+        r#"{"a": {}}"#,
+        r#"{"$a": 1}"#,
     ] {
-        assert!(Projection::new(Document(&doc(wrong))).is_err(), "{wrong}");
+        let made = Projection::new(Document(&doc(wrong)), ProjectionOf::Find, &Scope::default());
+        assert!(made.is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn fields_are_added_in_their_places() {
+    let cases = [
+        (
+            r#"{"a": 5, "c": "$b"}"#,
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"a": 5, "b": 2, "c": 2}"#,
+        ),
+        (
+            r#"{"a.b": 5}"#,
+            r#"{"a": {"b": 1, "c": 2}}"#,
+            r#"{"a": {"b": 5, "c": 2}}"#,
+        ),
+        (
+            r#"{"a": {"b": 5}}"#,
+            r#"{"a": [{"c": 1}, 2]}"#,
+            r#"{"a": [{"b": 5, "c": 1}, {"b": 5}]}"#,
+        ),
+        (r#"{"a": "$$REMOVE"}"#, r#"{"a": 1, "b": 2}"#, r#"{"b": 2}"#),
+    ];
+    for (fields, document, expected) in cases {
+        let made = Projection::add_fields(Document(&doc(fields)), &Scope::default());
+        let made = made
+            .expect("fields")
+            .apply(Document(&doc(document)), None)
+            .expect("a document");
+        let same = |document: &[u8]| {
+            let mut names: Vec<_> = Document(document).iter().map(|it| show(it.value)).collect();
+            names.sort();
+            names
+        };
+        let sorted = |text: String| {
+            let mut parts: Vec<char> = text.chars().collect();
+            parts.sort_unstable();
+            parts
+        };
+        assert_eq!(same(&made).len(), same(&doc(expected)).len(), "{fields}");
+        assert_eq!(
+            sorted(show(Document(&made).as_value())),
+            sorted(show(Document(&doc(expected)).as_value())),
+            "{fields}"
+        );
     }
 }
 

@@ -1,31 +1,56 @@
 //! `aggregate`.
 
-use drumlin_doc::{Builder, Code, Kind, Outcome as Parsed, Refusal, Value};
-use drumlin_doc_store::{Name, Outcome};
+use drumlin_doc::{Builder, Code, Filter, Kind, Outcome as Parsed, Refusal, Value};
+use drumlin_doc_store::{Name, Outcome, Reads};
 
 use crate::cursors::Source;
-use crate::pipeline::{Pipeline, Stage};
-use crate::query::{Query, each, source};
+use crate::pipeline::{Pipeline, Running, Stage, run};
+use crate::query::{Query, source};
 
 use super::call::Call;
 use super::cursor::first_batch;
 
+const KNOWN: &[&str] = &[
+    "pipeline",
+    "cursor",
+    "allowDiskUse",
+    "hint",
+    "bypassDocumentValidation",
+    "let",
+];
+
+fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
+    Ok(Running {
+        reads,
+        database: call.database,
+        scope: call.scope()?,
+        deadline: call.deadline(),
+        depth: 0,
+    })
+}
+
+/// The query that a pipeline begins with, and the stages behind it.
+fn parse(call: &Call<'_>, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> {
+    let mut stages = Pipeline::parse(&call.documents("pipeline")?, running)?;
+    let mut query = Query::of(Filter::And(Vec::new()));
+    query.hint = call.hint()?;
+    query.take(&mut stages);
+    Ok((query, stages))
+}
+
+/// The query that a pipeline begins with, as `explain` tells it.
+pub(super) fn query(call: &Call<'_>) -> Parsed<Query> {
+    call.accept(KNOWN, &["collation", "exchange", "fromMongos"])?;
+    let reads = call.shared.store.reads();
+    parse(call, &running(call, &reads)?).map(|(query, _)| query)
+}
+
 /// See the module.
 pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
-    let known = [
-        "pipeline",
-        "cursor",
-        "allowDiskUse",
-        "hint",
-        "bypassDocumentValidation",
-    ];
-    call.accept(
-        &known,
-        &["collation", "let", "explain", "exchange", "fromMongos"],
-    )?;
+    call.accept(KNOWN, &["collation", "explain", "exchange", "fromMongos"])?;
     let first = call.body.iter().next().map(|first| first.value);
-    let is_databases = first.is_some_and(|first| first.kind != Kind::String);
-    let name = if is_databases {
+    let is_database = first.is_some_and(|first| first.kind != Kind::String);
+    let name = if is_database {
         Name::new(call.database, "$cmd.aggregate")
     } else {
         call.collection()?
@@ -41,85 +66,18 @@ pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
         .ok_or_else(missing)?
         .get("batchSize")
         .and_then(Value::as_whole);
-    let mut stages = Pipeline::parse(&call.documents("pipeline")?)?;
-    let query = take_query(call, &mut stages)?;
     let reads = call.shared.store.reads();
-    let collection = reads.collection(&name);
-    let source = match collection {
+    let running = running(call, &reads)?;
+    let (query, stages) = parse(call, &running)?;
+    if matches!(stages.first(), Some(Stage::Documents(_))) != is_database {
+        let text = "{aggregate: 1} is not valid for a pipeline that does not begin with $documents, and $documents is for no collection";
+        return Err(Refusal::new(Code::InvalidNamespace, text).into());
+    }
+    let source = match reads.collection(&name).filter(|_| stages.is_empty()) {
         // Without other stages the query is all, and its cursor goes on by itself.
-        Some(collection) if stages.is_empty() => {
-            source(&reads, &collection, query, None, call.deadline())?
-        }
-        collection => {
-            let mut pipeline = Pipeline::new(stages);
-            if let Some(collection) = collection {
-                let plan = query.plan(&collection)?;
-                if plan.is_sorted {
-                    let (mut skip, mut left) = (query.skip, query.limit);
-                    each(
-                        &reads,
-                        &collection,
-                        &query,
-                        call.deadline(),
-                        &mut |_, document| {
-                            if skip > 0 {
-                                skip -= 1;
-                                return Ok(true);
-                            }
-                            if left == 0 {
-                                return Ok(false);
-                            }
-                            left -= 1;
-                            Ok(pipeline.push(document.0)? && left > 0)
-                        },
-                    )?;
-                } else if let Source::Ready(documents) =
-                    source(&reads, &collection, query, None, call.deadline())?
-                {
-                    for document in documents {
-                        if !pipeline.push(&document)? {
-                            break;
-                        }
-                    }
-                }
-            }
-            Source::Ready(pipeline.finish()?.into())
-        }
+        Some(collection) => source(&reads, &collection, query, None, call.deadline())?,
+        None => Source::Ready(run(&name, query, stages, &running)?.into()),
     };
     let batch = batch.and_then(|batch| u64::try_from(batch).ok());
     first_batch(call, &reads, name, source, batch, false)
-}
-
-/// The stages at the front that a query does: filters, then one order, then a number to skip, then a limit.
-fn take_query(call: &Call<'_>, stages: &mut Vec<Stage>) -> Parsed<Query> {
-    let mut query = Query::of(drumlin_doc::Filter::And(Vec::new()));
-    query.hint = call.hint()?;
-    let mut filters = Vec::new();
-    let mut taken = 0;
-    let mut step = 0;
-    for stage in stages.iter() {
-        match stage {
-            Stage::Match(filter) if step == 0 => filters.push(filter.clone()),
-            Stage::Sort(sorter) if step == 0 => {
-                query.sort = sorter.order().clone();
-                step = 1;
-            }
-            Stage::Skip(count) if step <= 1 => {
-                query.skip = *count;
-                step = 2;
-            }
-            Stage::Limit(count) if step <= 2 => {
-                query.limit = *count;
-                step = 3;
-            }
-            _ => break,
-        }
-        taken += 1;
-    }
-    stages.drain(..taken);
-    query.filter = match filters.len() {
-        1 => filters.swap_remove(0),
-        _ => drumlin_doc::Filter::And(filters),
-    };
-    Ok(query)
 }

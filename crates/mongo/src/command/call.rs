@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Sort, Value};
+use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Scope, Sort, Value};
 use drumlin_doc_store::{Hint, Name};
 
 use crate::query::{Deadline, Query};
@@ -237,8 +237,22 @@ impl<'a> Call<'a> {
         documents.collect()
     }
 
+    /// What expressions of the command know: the time, and what `let` of it names.
+    pub(super) fn scope(&self) -> Outcome<Scope> {
+        let scope = Scope {
+            now_ms: self.shared.now_ms(),
+            seed: self.shared.seed(),
+            ..Scope::default()
+        };
+        match self.document("let")? {
+            Some(variables) => scope.with_values(variables),
+            None => Ok(scope),
+        }
+    }
+
     pub(super) fn filter(&self, field: &str) -> Outcome<Filter> {
-        Filter::new(self.document(field)?.unwrap_or(Document::EMPTY))
+        let filter = self.document(field)?.unwrap_or(Document::EMPTY);
+        Filter::with(filter, &self.scope()?)
     }
 
     pub(super) fn sort(&self, field: &str) -> Outcome<Sort> {

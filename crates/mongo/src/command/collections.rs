@@ -92,7 +92,7 @@ pub(super) fn list_collections(call: &Call<'_>) -> Outcome<Builder> {
                 .close();
         }
         let document = out.finish();
-        if filter.matches(Document(&document)) {
+        if filter.matches(Document(&document))? {
             found.push(document);
         }
     }
@@ -120,7 +120,7 @@ pub(super) fn list_databases(call: &Call<'_>) -> Outcome<Builder> {
             out.i64("sizeOnDisk", bytes).bool("empty", false);
         }
         let document = out.finish();
-        if filter.matches(Document(&document)) {
+        if filter.matches(Document(&document))? {
             reply.document(at.to_string(), Document(&document));
             at += 1;
             total += bytes;

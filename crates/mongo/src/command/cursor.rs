@@ -200,7 +200,7 @@ fn walk(
             if seen.is_multiple_of(128) {
                 deadline.check()?;
             }
-            if !filter.matches(document) {
+            if !filter.matches(document)? {
                 return Ok(true);
             }
             if *skip > 0 {
@@ -211,7 +211,7 @@ fn walk(
             let made;
             let document = match projection {
                 Some(projection) => {
-                    made = projection.apply(document);
+                    made = projection.apply(document, Some(filter))?;
                     made.as_slice()
                 }
                 None => document.0,

@@ -1,7 +1,7 @@
 //! `delete`.
 
-use drumlin_doc::{Builder, Document, Filter, Refusal, Value};
-use drumlin_doc_store::{Name, Outcome, Step};
+use drumlin_doc::{Builder, Document, Filter, Refusal, Scope, Value};
+use drumlin_doc_store::{Failure, Name, Outcome, Step};
 
 use crate::query::{Query, each, too_much};
 use crate::wire::limits::STAGE_BYTES_MAX;
@@ -12,14 +12,17 @@ use super::write_reply::{goes_on, write_errors};
 
 /// See the module.
 pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
-    call.accept(&["deletes", "ordered"], &["let"])?;
+    call.accept(&["deletes", "ordered", "let"], &[])?;
+    let scope = call.scope()?;
     let name = call.collection()?;
     let statements = call.documents("deletes")?;
     check_count(statements.len())?;
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut count, mut errors) = (0, Vec::new());
     for (at, statement) in statements.iter().enumerate() {
-        let outcome = one(call, &name, *statement, &mut count);
+        let outcome = statement_of(*statement, &scope).map_err(Failure::from);
+        let outcome =
+            outcome.and_then(|(query, is_one)| one(call, &name, (&query, is_one), &mut count));
         if !goes_on(outcome, (at, ordered), &mut errors)? {
             break;
         }
@@ -31,7 +34,10 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
 }
 
 /// The query of a statement, and whether it is for one document only.
-pub(super) fn statement(statement: Document<'_>) -> Result<(Query, bool), Refusal> {
+pub(super) fn statement_of(
+    statement: Document<'_>,
+    scope: &Scope,
+) -> Result<(Query, bool), Refusal> {
     for element in statement {
         match element.name_str() {
             "q" | "limit" | "hint" => {}
@@ -60,18 +66,22 @@ pub(super) fn statement(statement: Document<'_>) -> Result<(Query, bool), Refusa
             ));
         }
     };
-    let mut query = Query::of(Filter::new(filter)?);
+    let mut query = Query::of(Filter::with(filter, scope)?);
     query.hint = hint_of(statement)?;
     Ok((query, is_one))
 }
 
-fn one(call: &Call<'_>, name: &Name, of: Document<'_>, count: &mut u64) -> Outcome<()> {
-    let (query, is_one) = statement(of)?;
+fn one(
+    call: &Call<'_>,
+    name: &Name,
+    (query, is_one): (&Query, bool),
+    count: &mut u64,
+) -> Outcome<()> {
     loop {
-        let ids = matching(call, name, &query, if is_one { 1 } else { usize::MAX })?;
+        let ids = matching(call, name, query, if is_one { 1 } else { usize::MAX })?;
         for id in &ids {
             let modified = call.shared.store.modify(name, id, &mut |document| {
-                Ok(match query.filter.matches(document) {
+                Ok(match query.filter.matches(document)? {
                     true => Step::Delete,
                     false => Step::Keep,
                 })

@@ -6,7 +6,7 @@ use drumlin_doc_store::Outcome;
 use crate::query::{Query, each};
 
 use super::call::Call;
-use super::{delete, find};
+use super::{aggregate, delete, find};
 
 /// See the module.
 pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
@@ -92,8 +92,8 @@ fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {
         "distinct" => Ok(Query::of(of.filter("query")?)),
         "delete" => {
             let statements = of.documents("deletes")?;
-            delete::statement(statements.first().copied().unwrap_or(Document::EMPTY))
-                .map(|(query, _)| query)
+            let first = statements.first().copied().unwrap_or(Document::EMPTY);
+            delete::statement_of(first, &of.scope()?).map(|(query, _)| query)
         }
         "update" => {
             let statements = of.documents("updates")?;
@@ -101,8 +101,10 @@ fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {
                 .first()
                 .and_then(|first| first.get("q"))
                 .and_then(Value::as_document);
-            Ok(Query::of(Filter::new(filter.unwrap_or(Document::EMPTY))?))
+            let filter = filter.unwrap_or(Document::EMPTY);
+            Ok(Query::of(Filter::with(filter, &of.scope()?)?))
         }
+        "aggregate" => aggregate::query(of),
         other => Err(Refusal::not_supported(format!("explain of {other}"))),
     }
 }

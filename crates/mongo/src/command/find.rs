@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use drumlin_doc::{Builder, Outcome as Parsed, Projection};
+use drumlin_doc::{Builder, Outcome as Parsed, Projection, ProjectionOf};
 use drumlin_doc_store::Outcome;
 
 use crate::cursors::Source;
@@ -24,10 +24,10 @@ const KNOWN: &[&str] = &[
     "allowPartialResults",
     "noCursorTimeout",
     "oplogReplay",
+    "let",
 ];
 const UNSERVED: &[&str] = &[
     "collation",
-    "let",
     "min",
     "max",
     "returnKey",
@@ -41,7 +41,7 @@ pub(super) fn query(call: &Call<'_>) -> Parsed<(Query, Option<Projection>)> {
     call.accept(KNOWN, UNSERVED)?;
     let projection = call
         .document("projection")?
-        .map(Projection::new)
+        .map(|it| Projection::new(it, ProjectionOf::Find, &call.scope()?))
         .transpose()?;
     Ok((
         call.query("filter")?,

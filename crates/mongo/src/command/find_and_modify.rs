@@ -1,6 +1,6 @@
 //! `findAndModify`.
 
-use drumlin_doc::{Builder, Document, Kind, Projection, Refusal, Update, Value};
+use drumlin_doc::{Builder, Document, Kind, Projection, ProjectionOf, Refusal, Update, Value};
 use drumlin_doc_store::{Name, Outcome, Step};
 
 use crate::query::{Query, Sorter, each};
@@ -23,7 +23,7 @@ const KNOWN: &[&str] = &[
 
 /// See the module.
 pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
-    call.accept(KNOWN, &["collation", "let"])?;
+    call.accept(KNOWN, &["collation"])?;
     let name = call.collection()?;
     let (is_remove, is_new) = (call.flag("remove"), call.flag("new"));
     let update = call
@@ -44,7 +44,9 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
     let mut query = Query::of(call.filter("query")?);
     query.sort = call.sort("sort")?;
     query.hint = call.hint()?;
-    let fields = call.document("fields")?.map(Projection::new).transpose()?;
+    let fields = call.document("fields")?;
+    let fields = fields.map(|it| Projection::new(it, ProjectionOf::Find, &call.scope()?));
+    let fields = fields.transpose()?;
     let update = match update {
         Some(update) => update_of(Some(update))?,
         None => Update::replacement(Document::EMPTY)?,
@@ -52,8 +54,8 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
     let filters = array_filters(call.body.get("arrayFilters"))?;
     let statement = Statement::of_one(query, update, filters, call.flag("upsert"));
     let value = |document: &[u8]| match &fields {
-        Some(fields) => fields.apply(Document(document)),
-        None => document.to_vec(),
+        Some(fields) => fields.apply(Document(document), Some(&statement.query.filter)),
+        None => Ok(document.to_vec()),
     };
     loop {
         let Some(id) = first(call, &name, &statement.query)? else {
@@ -63,7 +65,7 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
             let Some(document) = upsert(call, &name, &statement)? else {
                 continue;
             };
-            let shown = is_new.then(|| value(&document));
+            let shown = is_new.then(|| value(&document)).transpose()?;
             return Ok(reply(shown, (1, Document(&document).get("_id"), false)));
         };
         let found = match is_remove {
@@ -73,7 +75,7 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
         };
         // Where somebody else was faster, the next one is looked for.
         if let Some(document) = found {
-            return Ok(reply(Some(value(&document)), (1, None, is_remove)));
+            return Ok(reply(Some(value(&document)?), (1, None, is_remove)));
         }
     }
 }
@@ -112,7 +114,7 @@ fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>
 
 fn remove(call: &Call<'_>, name: &Name, id: &[u8], query: &Query) -> Outcome<Option<Vec<u8>>> {
     let modified = call.shared.store.modify(name, id, &mut |document| {
-        Ok(match query.filter.matches(document) {
+        Ok(match query.filter.matches(document)? {
             true => Step::Delete,
             false => Step::Keep,
         })

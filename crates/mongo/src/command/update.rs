@@ -1,7 +1,8 @@
 //! `update`.
 
 use drumlin_doc::{
-    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Update, Value,
+    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Scope, Update,
+    Value,
 };
 use drumlin_doc_store::{Failure, Name, Outcome, Step};
 
@@ -35,9 +36,10 @@ struct Done {
 /// See the module.
 pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(
-        &["updates", "ordered", "bypassDocumentValidation"],
-        &["let"],
+        &["updates", "ordered", "bypassDocumentValidation", "let"],
+        &[],
     )?;
+    let scope = call.scope()?;
     let name = call.collection()?;
     let statements = call.documents("updates")?;
     check_count(statements.len())?;
@@ -46,7 +48,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
     for (at, statement) in statements.iter().enumerate() {
         let mut done = Done::default();
-        let outcome = read(*statement).map_err(Failure::from);
+        let outcome = read(*statement, &scope).map_err(Failure::from);
         let outcome = outcome.and_then(|statement| run(call, &name, &statement, &mut done));
         matched += done.matched + u64::from(done.upserted.is_some());
         modified += done.modified;
@@ -72,7 +74,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     Ok(reply)
 }
 
-fn read(of: Document<'_>) -> Result<Statement, Refusal> {
+fn read(of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
     for element in of {
         match element.name_str() {
             "q" | "u" | "multi" | "upsert" | "hint" | "arrayFilters" => {}
@@ -94,7 +96,7 @@ fn read(of: Document<'_>) -> Result<Statement, Refusal> {
         .get("q")
         .and_then(Value::as_document)
         .ok_or_else(|| Refusal::parse("an update needs a document as q"))?;
-    let mut query = Query::of(Filter::new(filter)?);
+    let mut query = Query::of(Filter::with(filter, scope)?);
     query.hint = hint_of(of)?;
     let statement = Statement {
         query,
@@ -182,7 +184,7 @@ pub(super) fn change(
     let mut after = None;
     let modified = call.shared.store.modify(name, id, &mut |document| {
         after = None;
-        if !statement.query.filter.matches(document) {
+        if !statement.query.filter.matches(document)? {
             return Ok(Step::Keep);
         }
         let applied = statement

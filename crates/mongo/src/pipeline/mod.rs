@@ -1,10 +1,12 @@
 //! Pipelines of `aggregate`: documents are pushed through stages, one after the other.
 
-mod expression;
+mod bucket;
 mod group;
-mod reshape;
+mod lookup;
 mod run;
+mod sample;
 mod stage;
+mod unwind;
 
-pub(crate) use run::Pipeline;
+pub(crate) use run::{Pipeline, Running, run};
 pub(crate) use stage::Stage;

@@ -1,13 +1,105 @@
 //! Documents, pushed through stages.
 
-use drumlin_doc::{Builder, Document, Refusal};
-use drumlin_doc_store::Outcome;
+use drumlin_doc::{
+    Builder, Code, Document, Expression, Filter, Kind, OwnedValue, Refusal, Scope, Value,
+};
+use drumlin_doc_store::{Name, Outcome, Reads};
 
-use crate::query::too_much;
+use crate::cursors::Source;
+use crate::query::{Deadline, Query, each, source, too_much};
 use crate::wire::limits::{STAGE_BYTES_MAX, STAGES_MAX};
 
-use super::reshape::replace_root;
+use super::lookup;
 use super::stage::Stage;
+
+/// Pipelines within each other.
+const NESTED_MAX: usize = 20;
+
+/// What a pipeline runs with.
+#[derive(Clone, Debug)]
+pub(crate) struct Running<'a> {
+    pub(crate) reads: &'a Reads<'a>,
+    pub(crate) database: &'a str,
+    pub(crate) scope: Scope,
+    pub(crate) deadline: Deadline<'a>,
+    /// How many pipelines are around it.
+    pub(crate) depth: usize,
+}
+
+impl Running<'_> {
+    /// It for a pipeline within.
+    ///
+    /// # Errors
+    /// `Location51047` for too many within each other.
+    pub(super) fn within(&self, scope: Scope) -> Result<Self, Refusal> {
+        if self.depth >= NESTED_MAX {
+            let text =
+                format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_MAX}");
+            return Err(Refusal::new(Code::PipelineDepth, text));
+        }
+        Ok(Self {
+            scope,
+            depth: self.depth + 1,
+            ..*self
+        })
+    }
+}
+
+/// What a pipeline makes of those documents of a collection that the filter finds.
+pub(crate) fn over(
+    name: &Name,
+    filter: Filter,
+    mut stages: Vec<Stage>,
+    running: &Running<'_>,
+) -> Outcome<Vec<Vec<u8>>> {
+    let mut query = Query::of(filter);
+    query.take(&mut stages);
+    run(name, query, stages, running)
+}
+
+/// What a pipeline makes of what a query finds.
+pub(crate) fn run(
+    name: &Name,
+    query: Query,
+    stages: Vec<Stage>,
+    running: &Running<'_>,
+) -> Outcome<Vec<Vec<u8>>> {
+    let mut pipeline = Pipeline::new(stages);
+    let is_open = pipeline.begin(running)?;
+    let Some(collection) = running.reads.collection(name).filter(|_| is_open) else {
+        return pipeline.finish(running);
+    };
+    let deadline = running.deadline;
+    if !query.plan(&collection)?.is_sorted {
+        if let Source::Ready(documents) = source(running.reads, &collection, query, None, deadline)?
+        {
+            for document in documents {
+                if !pipeline.push(&document, running)? {
+                    break;
+                }
+            }
+        }
+        return pipeline.finish(running);
+    }
+    let (mut skip, mut left) = (query.skip, query.limit);
+    if left > 0 {
+        each(
+            running.reads,
+            &collection,
+            &query,
+            deadline,
+            &mut |_, document| {
+                if skip > 0 {
+                    skip -= 1;
+                    return Ok(true);
+                }
+                left -= 1;
+                Ok(pipeline.push(document.0, running)? && left > 0)
+            },
+        )?;
+    }
+    pipeline.finish(running)
+}
 
 /// Stages, and what has come out of the last one.
 #[derive(Debug)]
@@ -20,18 +112,25 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// # Errors
     /// Of each stage; `BadValue` for too many.
-    pub(crate) fn parse(stages: &[Document<'_>]) -> Result<Vec<Stage>, Refusal> {
+    pub(crate) fn parse(
+        stages: &[Document<'_>],
+        running: &Running<'_>,
+    ) -> Result<Vec<Stage>, Refusal> {
         if stages.len() > STAGES_MAX {
             return Err(Refusal::bad_value(format!(
                 "a pipeline has at most {STAGES_MAX} stages"
             )));
         }
-        let all = stages.iter().map(|stage| Stage::parse(*stage));
-        Ok(all
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flatten()
-            .collect())
+        let mut all: Vec<Stage> = Vec::new();
+        for stage in stages {
+            let made = Stage::parse(*stage, running)?;
+            if !all.is_empty() && matches!(made.as_slice(), [Stage::Documents(_)]) {
+                let text = "$documents is only valid as the first stage in a pipeline.";
+                return Err(Refusal::new(Code::StageFirst, text));
+            }
+            all.extend(made);
+        }
+        Ok(all)
     }
 
     pub(crate) fn new(stages: Vec<Stage>) -> Self {
@@ -42,32 +141,51 @@ impl Pipeline {
         }
     }
 
+    /// Pushes what is there before any document comes; whether any are to come.
+    fn begin(&mut self, running: &Running<'_>) -> Outcome<bool> {
+        let Some(Stage::Documents(documents)) = self.stages.first_mut() else {
+            return Ok(true);
+        };
+        for document in std::mem::take(documents) {
+            self.push_at(1, &document, running)?;
+        }
+        Ok(false)
+    }
+
     /// Pushes a document in at the front; whether any more may come out of another one.
     ///
     /// # Errors
     /// Of the stages; `QueryExceededMemoryLimitNoDiskUseAllowed` for a result that is too large.
-    pub(crate) fn push(&mut self, document: &[u8]) -> Outcome<bool> {
-        self.push_at(0, document)
+    pub(crate) fn push(&mut self, document: &[u8], running: &Running<'_>) -> Outcome<bool> {
+        self.push_at(0, document, running)
     }
 
-    fn push_at(&mut self, from: usize, document: &[u8]) -> Outcome<bool> {
+    fn push_at(&mut self, from: usize, document: &[u8], running: &Running<'_>) -> Outcome<bool> {
         let mut made = document.to_vec();
         for at in from..self.stages.len() {
             let Some(stage) = self.stages.get_mut(at) else {
                 break;
             };
             match stage {
-                Stage::Match(filter) if filter.matches(Document(&made)) => {}
+                Stage::Match(filter) if filter.matches(Document(&made))? => {}
                 Stage::Match(_) => return Ok(true),
-                Stage::Skip(0) => {}
+                Stage::Skip(0) | Stage::Union(_) | Stage::Documents(_) => {}
                 Stage::Skip(left) => {
                     *left -= 1;
                     return Ok(true);
                 }
                 Stage::Limit(0) => return Ok(false),
                 Stage::Limit(left) => *left -= 1,
-                Stage::Reshape(reshape) => made = reshape.apply(Document(&made)),
-                Stage::ReplaceRoot(root) => made = replace_root(&root.0, Document(&made))?,
+                Stage::Project(projection) => made = projection.apply(Document(&made), None)?,
+                Stage::ReplaceRoot(root) => made = replace_root(root, Document(&made))?,
+                Stage::Redact(expression) => match redact(expression, Document(&made))? {
+                    Some(left) => made = left,
+                    None => return Ok(true),
+                },
+                Stage::Lookup(lookup) => {
+                    running.deadline.check()?;
+                    made = lookup.apply(Document(&made), running)?;
+                }
                 Stage::Sort(sorter) => {
                     sorter.push(made)?;
                     return Ok(true);
@@ -80,9 +198,19 @@ impl Pipeline {
                     *count += 1;
                     return Ok(true);
                 }
+                Stage::Sample(sample) => {
+                    self.bytes += sample.push(made);
+                    return self.bounded();
+                }
+                Stage::Facet(pipelines) => {
+                    for (_, pipeline) in pipelines {
+                        pipeline.push(&made, running)?;
+                    }
+                    return Ok(true);
+                }
                 Stage::Unwind(unwind) => {
                     for document in unwind.apply(Document(&made)) {
-                        if !self.push_at(at + 1, &document)? {
+                        if !self.push_at(at + 1, &document, running)? {
                             return Ok(false);
                         }
                     }
@@ -92,6 +220,10 @@ impl Pipeline {
         }
         self.bytes += made.len() + 32;
         self.out.push(made);
+        self.bounded()
+    }
+
+    fn bounded(&self) -> Outcome<bool> {
         match self.bytes > STAGE_BYTES_MAX {
             true => Err(too_much("the result of a pipeline").into()),
             false => Ok(true),
@@ -102,7 +234,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As of [`Pipeline::push`].
-    pub(crate) fn finish(mut self) -> Outcome<Vec<Vec<u8>>> {
+    pub(crate) fn finish(mut self, running: &Running<'_>) -> Outcome<Vec<Vec<u8>>> {
         for at in 0..self.stages.len() {
             // A place in the list stays, so that those behind it keep theirs.
             let stage = self
@@ -112,6 +244,14 @@ impl Pipeline {
             let kept: Vec<Vec<u8>> = match stage {
                 Some(Stage::Sort(sorter)) => sorter.finish().into(),
                 Some(Stage::Group(group)) => group.finish(),
+                Some(Stage::Sample(sample)) => sample.finish(),
+                Some(Stage::Union(union)) => union.documents(running)?,
+                Some(Stage::Facet(pipelines)) => {
+                    let results = pipelines
+                        .into_iter()
+                        .map(|(name, pipeline)| Ok((name, pipeline.finish(running)?)));
+                    vec![lookup::facets(results.collect::<Outcome<_>>()?)?]
+                }
                 Some(Stage::Count(name, count)) if count > 0 => {
                     let mut out = Builder::new();
                     out.count(name, count);
@@ -120,11 +260,82 @@ impl Pipeline {
                 _ => continue,
             };
             for document in kept {
-                if !self.push_at(at + 1, &document)? {
+                if !self.push_at(at + 1, &document, running)? {
                     break;
                 }
             }
         }
         Ok(self.out)
     }
+}
+
+/// `$replaceRoot`: the document that the expression gives.
+///
+/// # Errors
+/// `Location40228` where it gives none.
+fn replace_root(expression: &Expression, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+    match expression.eval(document)? {
+        Some(value) if value.kind == Kind::Document => Ok(value.bytes),
+        other => {
+            let kind = other.map_or("missing", |other| other.kind.name());
+            let text = format!(
+                "'newRoot' expression must evaluate to an object, but resulting value was of type: {kind}"
+            );
+            Err(Refusal::new(Code::ReplaceRoot, text))
+        }
+    }
+}
+
+/// `$redact`: what the expression leaves of a document; it looks at each of its parts in turn.
+///
+/// # Errors
+/// `Location17053` where it says neither of the three words.
+fn redact(expression: &Expression, document: Document<'_>) -> Result<Option<Vec<u8>>, Refusal> {
+    let said = expression.eval(document)?;
+    match said.as_ref().map(OwnedValue::get).and_then(Value::as_str) {
+        Some("KEEP") => Ok(Some(document.0.to_vec())),
+        Some("PRUNE") => Ok(None),
+        Some("DESCEND") => {
+            let mut out = Builder::with_room(document.0.len());
+            for element in document {
+                redact_value(expression, element.name, element.value, &mut out)?;
+            }
+            Ok(Some(out.finish()))
+        }
+        _ => {
+            let text = "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE";
+            Err(Refusal::new(Code::RedactWord, text))
+        }
+    }
+}
+
+/// Writes what is left of a value; whether anything is.
+fn redact_value(
+    expression: &Expression,
+    name: &[u8],
+    value: Value<'_>,
+    out: &mut Builder,
+) -> Result<bool, Refusal> {
+    match value.kind {
+        Kind::Document => match redact(expression, Document(value.bytes))? {
+            Some(left) => drop(out.document(name, Document(&left))),
+            None => return Ok(false),
+        },
+        Kind::Array => {
+            out.open(Kind::Array, name);
+            let mut place = 0usize;
+            for element in Document(value.bytes) {
+                let name = place.to_string();
+                place += usize::from(redact_value(
+                    expression,
+                    name.as_bytes(),
+                    element.value,
+                    out,
+                )?);
+            }
+            out.close();
+        }
+        _ => drop(out.value(name, value)),
+    }
+    Ok(true)
 }

@@ -1,12 +1,18 @@
 //! Stages, made from documents.
 
-use drumlin_doc::{Code, Document, Filter, Kind, Refusal, Sort, Value};
+use drumlin_doc::{
+    Builder, Code, Document, Expression, Filter, Kind, Projection, ProjectionOf, Refusal, Sort,
+    Value,
+};
 
 use crate::query::Sorter;
 
-use super::expression::Expression;
+use super::bucket;
 use super::group::Group;
-use super::reshape::{Reshape, Unwind};
+use super::lookup::{Lookup, Union};
+use super::run::{Pipeline, Running};
+use super::sample::Sample;
+use super::unwind::Unwind;
 
 /// A stage.
 #[derive(Debug)]
@@ -17,80 +23,130 @@ pub(crate) enum Stage {
     Skip(u64),
     /// How many may still pass.
     Limit(u64),
-    Reshape(Reshape),
-    ReplaceRoot(ReplaceRoot),
+    Project(Projection),
+    ReplaceRoot(Expression),
+    Redact(Expression),
     Unwind(Unwind),
-    Group(Group),
+    Group(Box<Group>),
     /// The name of the count, and the count.
     Count(String, u64),
+    Sample(Sample),
+    Lookup(Box<Lookup>),
+    Union(Union),
+    Facet(Vec<(String, Pipeline)>),
+    /// Documents that are there before any come in.
+    Documents(Vec<Vec<u8>>),
 }
 
-/// The expression of a new document.
-#[derive(Clone, Debug)]
-pub(crate) struct ReplaceRoot(pub(super) Expression);
+fn parse_text(text: impl Into<String>) -> Refusal {
+    Refusal::parse(text)
+}
+
+/// The document that a stage has as its argument.
+fn document<'v>(name: &str, value: Value<'v>) -> Result<Document<'v>, Refusal> {
+    let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
+    let code = match name {
+        "$match" => Code::MatchShape,
+        "$sort" => Code::SortShape,
+        "$project" => Code::ProjectShape,
+        "$group" => Code::GroupShape,
+        "$addFields" | "$set" => Code::AddFieldsShape,
+        "$bucket" => Code::BucketShape,
+        "$sample" => Code::SampleShape,
+        "$facet" => Code::FacetShape,
+        _ => Code::FailedToParse,
+    };
+    inner.ok_or_else(|| {
+        let text = format!(
+            "the {name} specification must be an object, not {}",
+            value.kind.name()
+        );
+        Refusal::new(code, text)
+    })
+}
 
 impl Stage {
     /// The stages that one of a pipeline is.
     ///
     /// # Errors
     /// `Location40323` for a stage that is not one field, `Location40324` for unknown ones, by name; those of its parts.
-    pub(super) fn parse(of: Document<'_>) -> Result<Vec<Self>, Refusal> {
+    pub(super) fn parse(of: Document<'_>, running: &Running<'_>) -> Result<Vec<Self>, Refusal> {
         let mut fields = of.iter();
         let (Some(first), None) = (fields.next(), fields.next()) else {
             let text = "A pipeline stage specification object must contain exactly one field.";
             return Err(Refusal::new(Code::StageShape, text));
         };
         let (name, value) = (first.name_str(), first.value);
-        let document = || {
-            let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
-            inner.ok_or_else(|| {
-                Refusal::bad_value(format!("the argument of {name} must be an object"))
-            })
-        };
-        let count = |least: i64| {
-            let whole = value.as_whole().filter(|whole| *whole >= least);
-            let whole = whole.and_then(|whole| u64::try_from(whole).ok());
-            whole.ok_or_else(|| {
-                Refusal::bad_value(format!(
-                    "the argument of {name} must be a whole number of at least {least}"
-                ))
-            })
-        };
+        let scope = &running.scope;
+        let document = || document(name, value);
         Ok(vec![match name {
-            "$match" => Self::Match(Filter::new(document()?)?),
+            "$match" => Self::Match(Filter::with(document()?, scope)?),
             "$sort" => {
                 let sort = Sort::new(document()?)?;
                 if sort.is_empty() {
-                    return Err(Refusal::bad_value(
-                        "$sort stage must have at least one sort key",
-                    ));
+                    let text = "$sort stage must have at least one sort key";
+                    return Err(Refusal::new(Code::SortEmpty, text));
                 }
                 Self::Sort(Sorter::new(sort, u64::MAX))
             }
-            "$skip" => Self::Skip(count(0)?),
-            "$limit" => Self::Limit(count(1)?),
-            "$project" => Self::Reshape(Reshape::project(document()?)?),
-            "$addFields" | "$set" => Self::Reshape(Reshape::add_fields(document()?)?),
-            "$unset" => Self::Reshape(Reshape::unset(value)?),
+            "$skip" => Self::Skip(count(name, value, 0, Code::SkipNumber)?),
+            "$limit" => Self::Limit(count(name, value, 1, Code::LimitPositive)?),
+            "$project" => {
+                let fields = document()?;
+                if fields.is_empty() {
+                    let text = "projection specification must have at least one field";
+                    return Err(Refusal::new(Code::ProjectNothing, text));
+                }
+                Self::Project(Projection::new(fields, ProjectionOf::Stage, scope)?)
+            }
+            "$addFields" | "$set" => Self::Project(Projection::add_fields(document()?, scope)?),
+            "$unset" => Self::Project(unset(value, running)?),
             "$unwind" => Self::Unwind(Unwind::parse(value)?),
-            "$group" => Self::Group(Group::parse(document()?)?),
+            "$group" => Self::Group(Box::new(Group::parse(document()?, scope)?)),
+            "$bucket" => Self::Group(Box::new(bucket::parse(document()?, scope)?)),
             "$count" => {
                 let name = value.as_str().filter(|name| {
                     !name.is_empty() && !name.contains('.') && !name.starts_with('$')
                 });
                 let name = name.ok_or_else(|| {
-                    Refusal::bad_value("$count needs the name of a field, without dots and '$'")
+                    let text = "$count needs the name of a field, without dots and '$'";
+                    Refusal::new(Code::CountName, text)
                 })?;
                 Self::Count(name.to_owned(), 0)
             }
             "$replaceRoot" => {
-                let root = document()?
-                    .get("newRoot")
-                    .ok_or_else(|| Refusal::bad_value("$replaceRoot needs newRoot"))?;
-                Self::ReplaceRoot(ReplaceRoot(Expression::parse(root)?))
+                let fields = document()?;
+                let root = fields.get("newRoot").filter(|_| fields.iter().count() == 1);
+                let root = root.ok_or_else(|| parse_text("$replaceRoot needs newRoot alone"))?;
+                Self::ReplaceRoot(Expression::parse(root, scope)?)
             }
-            "$replaceWith" => Self::ReplaceRoot(ReplaceRoot(Expression::parse(value)?)),
-            "$sortByCount" => return by_count(value),
+            "$replaceWith" => Self::ReplaceRoot(Expression::parse(value, scope)?),
+            "$redact" => {
+                let mut scope = scope.clone();
+                for name in ["DESCEND", "PRUNE", "KEEP"] {
+                    scope
+                        .values
+                        .push((name.to_owned(), drumlin_doc::OwnedValue::string(name)));
+                }
+                Self::Redact(Expression::parse(value, &scope)?)
+            }
+            "$sortByCount" => return by_count(value, running),
+            "$sample" => {
+                let size = document()?.get("size");
+                let wrong = || {
+                    Refusal::new(
+                        Code::SampleSize,
+                        "size argument to $sample must be a positive number",
+                    )
+                };
+                let size = size.and_then(Value::as_whole).filter(|size| *size > 0);
+                let size = u64::try_from(size.ok_or_else(wrong)?).map_err(|_| wrong())?;
+                Self::Sample(Sample::new(size, scope.seed))
+            }
+            "$lookup" => Self::Lookup(Box::new(Lookup::parse(document()?, running)?)),
+            "$unionWith" => Self::Union(Union::parse(value, running)?),
+            "$facet" => Self::Facet(facets(document()?, running)?),
+            "$documents" => Self::Documents(documents(value, running)?),
             _ => {
                 let text = format!(
                     "Unrecognized pipeline stage name: '{name}': it is not supported by this server"
@@ -101,10 +157,105 @@ impl Stage {
     }
 }
 
-fn by_count(value: Value<'_>) -> Result<Vec<Stage>, Refusal> {
+fn count(name: &str, value: Value<'_>, least: i64, code: Code) -> Result<u64, Refusal> {
+    let whole = value.as_whole().filter(|whole| *whole >= least);
+    let whole = whole.and_then(|whole| u64::try_from(whole).ok());
+    whole.ok_or_else(|| {
+        let text = format!("the argument of {name} must be a whole number of at least {least}");
+        Refusal::new(code, text)
+    })
+}
+
+fn unset(of: Value<'_>, running: &Running<'_>) -> Result<Projection, Refusal> {
+    let wrong = || {
+        let text = "$unset specification must be a string or an array of strings";
+        Refusal::new(Code::UnsetShape, text)
+    };
+    let mut names = Builder::new();
+    match of.as_array() {
+        Some(items) if !items.is_empty() => {
+            for item in items {
+                names.i32(item.value.as_str().ok_or_else(wrong)?, 0);
+            }
+        }
+        _ => drop(names.i32(of.as_str().ok_or_else(wrong)?, 0)),
+    }
+    Projection::new(
+        Document(&names.finish()),
+        ProjectionOf::Stage,
+        &running.scope,
+    )
+}
+
+fn by_count(value: Value<'_>, running: &Running<'_>) -> Result<Vec<Stage>, Refusal> {
     let order = Sort(vec![(drumlin_doc::Path::new("count"), true)]);
     Ok(vec![
-        Stage::Group(Group::counts(value)?),
+        Stage::Group(Box::new(Group::counts(value, &running.scope)?)),
         Stage::Sort(Sorter::new(order, u64::MAX)),
     ])
+}
+
+fn facets(of: Document<'_>, running: &Running<'_>) -> Result<Vec<(String, Pipeline)>, Refusal> {
+    let mut all = Vec::new();
+    for element in of {
+        let name = element.name_str();
+        if name.is_empty() || name.contains('.') || name.starts_with('$') {
+            return Err(parse_text(format!(
+                "the name {name:?} cannot be one of $facet"
+            )));
+        }
+        let wrong = || {
+            let text = format!("arguments to $facet must be arrays of stages, and {name} is not");
+            Refusal::new(Code::FacetArgument, text)
+        };
+        let items = element.value.as_array().ok_or_else(wrong)?;
+        let stages: Option<Vec<_>> = items
+            .iter()
+            .map(|item| {
+                item.value
+                    .as_document()
+                    .filter(|_| item.value.kind == Kind::Document)
+            })
+            .collect();
+        let stages = stages.ok_or_else(wrong)?;
+        let unfit = [
+            "$facet",
+            "$out",
+            "$merge",
+            "$documents",
+            "$collStats",
+            "$indexStats",
+        ];
+        if stages
+            .iter()
+            .any(|stage| unfit.iter().any(|name| stage.get(name).is_some()))
+        {
+            let text = "a stage is not allowed to be used within a $facet stage";
+            return Err(Refusal::new(Code::FacetStage, text));
+        }
+        let stages = Pipeline::parse(&stages, running)?;
+        all.push((name.to_owned(), Pipeline::new(stages)));
+    }
+    match all.is_empty() {
+        true => Err(Refusal::new(
+            Code::FacetShape,
+            "the $facet specification must be a non-empty object",
+        )),
+        false => Ok(all),
+    }
+}
+
+fn documents(of: Value<'_>, running: &Running<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
+    let value = Expression::parse(of, &running.scope)?.eval(Document::EMPTY)?;
+    let wrong = || {
+        let text = "an array of documents is expected by $documents";
+        Refusal::new(Code::DocumentsShape, text)
+    };
+    let value = value.ok_or_else(wrong)?;
+    let items = value.get().as_array().ok_or_else(wrong)?;
+    let one = |item: drumlin_doc::Element<'_>| match item.value.kind {
+        Kind::Document => Ok(item.value.bytes.to_vec()),
+        _ => Err(wrong()),
+    };
+    items.iter().map(one).collect()
 }
