@@ -7,11 +7,13 @@ use drumlin::{Error, Result};
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use drumlin_doc::{Builder, Document, Kind, validate};
 
-use crate::index::{Index, fields_of};
+use crate::index::{Index, Partial, fields_of};
 use crate::layout::{ENTRY, Ident};
 
-/// The version of entries, their first byte. On disk.
+/// The version of entries, their first byte. On disk. Those with a partial index, or one that has documents expire, have the second
+/// one: who does not know of them must not write to such a collection.
 const ENTRY_VERSION: u8 = 1;
+const ENTRY_VERSION_PARTIAL: u8 = 2;
 
 /// The name of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,11 +91,26 @@ impl Collection {
                 .str("name", &index.name);
             out.document("key", Document(&index.key));
             out.bool("unique", index.unique)
-                .bool("sparse", index.sparse)
-                .close();
+                .bool("sparse", index.sparse);
+            let partial = index.partial.as_ref();
+            let is_lost = drumlin_base::bug!("mongo-partial-filter-unstored");
+            if let Some(partial) = partial.filter(|_| !is_lost) {
+                out.document("partial", Document(&partial.given));
+            }
+            if let Some(seconds) = index.expire_after_seconds {
+                out.i64("expire", i64::from(seconds));
+            }
+            out.close();
         }
         out.close();
-        [&[ENTRY_VERSION], out.finish().as_slice()].concat()
+        let mut indexes = self.indexes.iter();
+        let is_first = !indexes.any(|it| it.partial.is_some() || it.expire_after_seconds.is_some());
+        let version = if is_first {
+            ENTRY_VERSION
+        } else {
+            ENTRY_VERSION_PARTIAL
+        };
+        [&[version], out.finish().as_slice()].concat()
     }
 
     /// The collection that is stored under `key`.
@@ -109,7 +126,7 @@ impl Collection {
             .and_then(|name| name.split_once('\0'))
             .ok_or_else(damaged)?;
         let (version, bytes) = stored.split_first().ok_or_else(damaged)?;
-        if *version != ENTRY_VERSION {
+        if !matches!(*version, ENTRY_VERSION | ENTRY_VERSION_PARTIAL) {
             let text =
                 format!("the catalog entry of {database}.{collection} has the version {version}");
             return Err(Error::not_supported(text));
@@ -154,6 +171,14 @@ fn decode_index(entry: Document<'_>) -> Option<Index> {
         fields: fields_of(key).ok()?,
         unique: flag("unique")?,
         sparse: flag("sparse")?,
+        partial: match entry.get("partial") {
+            Some(given) => Some(Partial::new(given.as_document()?.0).ok()?),
+            None => None,
+        },
+        expire_after_seconds: match entry.get("expire") {
+            Some(seconds) => Some(u32::try_from(seconds.as_whole()?).ok()?),
+            None => None,
+        },
         multikey: AtomicBool::new(false),
     })
 }

@@ -10,7 +10,7 @@ use drumlin_doc::{Builder, Code, Document, Kind, Refusal};
 use crate::catalog::{Catalog, Collection, Name};
 use crate::failure::Outcome;
 use crate::form;
-use crate::index::{Index, fields_of};
+use crate::index::{Index, Partial, fields_of};
 use crate::layout::{
     BUILDING, Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of,
 };
@@ -34,6 +34,10 @@ pub struct NewIndex {
     pub unique: bool,
     /// See [`Index`].
     pub sparse: bool,
+    /// A filter: only documents that match have entries.
+    pub partial: Option<Vec<u8>>,
+    /// See [`Index`].
+    pub expire_after_seconds: Option<u32>,
 }
 
 /// Refuses names that there cannot be.
@@ -194,6 +198,16 @@ impl Store {
     /// Builds an index. Requires: the catalog and the collection are held.
     fn build(&self, collection: &Collection, new: &NewIndex) -> Outcome<()> {
         let fields = fields_of(Document(&new.key))?;
+        let partial = new.partial.as_deref().map(Partial::new).transpose()?;
+        let cannot = |text: &str| Err(Refusal::new(Code::CannotCreateIndex, text).into());
+        if partial.is_some() && new.sparse {
+            return cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options");
+        }
+        if new.expire_after_seconds.is_some() && fields.0.len() != 1 {
+            return cannot(
+                "TTL indexes are single-field indexes, compound indexes do not support TTL",
+            );
+        }
         if collection.indexes.len() + 2 > INDEXES_MAX {
             let text = format!("add index fails, too many indexes for {}", collection.name);
             return Err(Refusal::new(Code::CannotCreateIndex, text).into());
@@ -211,6 +225,8 @@ impl Store {
             fields,
             unique: new.unique,
             sparse: new.sparse,
+            partial,
+            expire_after_seconds: new.expire_after_seconds,
             multikey: AtomicBool::new(false),
         };
         let built = self.fill(collection, &index);
@@ -346,7 +362,10 @@ fn is_new(collection: &Collection, new: &NewIndex) -> Result<bool, Refusal> {
     };
     for index in &collection.indexes {
         let (is_named, is_keyed) = (index.name == new.name, is_same_key(&index.key));
-        let is_same = (index.unique, index.sparse) == (new.unique, new.sparse);
+        let partial = index.partial.as_ref().map(|partial| &partial.given);
+        let is_same = (index.unique, index.sparse) == (new.unique, new.sparse)
+            && (partial, index.expire_after_seconds)
+                == (new.partial.as_ref(), new.expire_after_seconds);
         if is_named && is_keyed && is_same {
             return Ok(false);
         }

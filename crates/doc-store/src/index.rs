@@ -1,7 +1,7 @@
 //! A secondary index: what it is over, and the entries of a document in it.
 
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
-use drumlin_doc::{Code, Document, IndexFields, Kind, Path, Refusal};
+use drumlin_doc::{Code, Document, Filter, IndexFields, Kind, Path, Predicate, Refusal, Test};
 
 use crate::layout::{Ident, under};
 
@@ -20,9 +20,62 @@ pub struct Index {
     pub unique: bool,
     /// Whether documents without any of the fields have no entry.
     pub sparse: bool,
+    /// The only documents that have entries, where not all have.
+    pub partial: Option<Partial>,
+    /// Documents go so many seconds after the date that they have at the field.
+    pub expire_after_seconds: Option<u32>,
     /// Whether a document ever had an array at one of the fields. It is set before such an entry is written, so that who sees
     /// the entry sees it.
     pub(crate) multikey: AtomicBool,
+}
+
+/// What documents of a partial index are like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partial {
+    /// As it was given: a document.
+    pub given: Vec<u8>,
+    /// It as a filter: of the conditions that an index may have.
+    pub filter: Filter,
+}
+
+impl Partial {
+    /// # Errors
+    /// Of the filter; `CannotCreateIndex` for conditions that an index may not have.
+    pub(crate) fn new(given: &[u8]) -> Result<Self, Refusal> {
+        let filter = Filter::new(Document(given))?;
+        match may_be_partial(&filter) {
+            true => Ok(Self {
+                given: given.to_vec(),
+                filter,
+            }),
+            false => {
+                let text = "unsupported expression in partial index: it takes $and, $or, $in, equality, comparisons, $type and $exists: true";
+                Err(Refusal::new(Code::CannotCreateIndex, text))
+            }
+        }
+    }
+}
+
+fn may_be_partial(filter: &Filter) -> bool {
+    fn may(test: &Test) -> bool {
+        match test {
+            Test::Exists => true,
+            Test::All(tests) => tests.iter().all(may),
+            Test::Any(predicate) => !matches!(
+                predicate,
+                Predicate::Regex(_)
+                    | Predicate::OneOf(..)
+                    | Predicate::Bits(..)
+                    | Predicate::Mod(..)
+            ),
+            _ => false,
+        }
+    }
+    match filter {
+        Filter::And(parts) | Filter::Or(parts) => parts.iter().all(may_be_partial),
+        Filter::Field(_, test) => may(test),
+        Filter::Nor(_) | Filter::Expression(_) => false,
+    }
 }
 
 /// An entry of a document.
@@ -93,6 +146,11 @@ impl Index {
         document: Document<'_>,
         id_key: &[u8],
     ) -> Result<(Vec<Entry>, bool), Refusal> {
+        if let Some(partial) = &self.partial
+            && !partial.filter.matches(document)?
+        {
+            return Ok((Vec::new(), false));
+        }
         let found = self.fields.keys_of(document)?;
         if found.is_absent && self.sparse {
             return Ok((Vec::new(), false));

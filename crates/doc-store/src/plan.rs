@@ -10,6 +10,7 @@ use drumlin_doc::{Code, Document, Filter, Path, Refusal, Sort, Test, keystring};
 
 use crate::bounds::{Interval, holds_null, intervals};
 use crate::catalog::Collection;
+use crate::implied::follows;
 use crate::index::Index;
 use crate::layout::{range_of, under};
 
@@ -55,6 +56,7 @@ pub fn plan(collection: &Collection, filter: &Filter, sort: &Sort) -> Plan {
     let candidates = collection
         .indexes
         .iter()
+        .filter(|index| has_all(index, &fields))
         .filter_map(|index| candidate(index, &fields, sort));
     let best = candidates.max_by_key(|candidate| candidate.score);
     best.map_or_else(|| scan(collection, &fields, sort), |best| best.plan)
@@ -89,6 +91,13 @@ pub fn plan_with(
         )
     };
     let index = index.ok_or_else(missing)?;
+    if !has_all(index, &fields) {
+        let text = format!(
+            "error processing query: planner returned error: the partial index {} that is hinted at does not have all that the query may find",
+            index.name
+        );
+        return Err(Refusal::new(Code::NoPlan, text));
+    }
     Ok(candidate(index, &fields, sort)
         .map_or_else(|| whole(index, sort), |candidate| candidate.plan))
 }
@@ -166,6 +175,14 @@ fn ids(fields: &[(&Path, &Test)]) -> Option<Vec<Vec<u8>>> {
         .iter()
         .all(|it| it.is_point)
         .then(|| found.into_iter().map(|it| it.low).collect())
+}
+
+/// Whether all that the filter finds has entries in the index: that of a partial one follows from it.
+fn has_all(index: &Index, fields: &[(&Path, &Test)]) -> bool {
+    let Some(partial) = &index.partial else {
+        return true;
+    };
+    drumlin_base::bug!("mongo-partial-indexes-have-all") || follows(&partial.filter, fields)
 }
 
 /// The collection, or the part of it that the filter says of `_id`.

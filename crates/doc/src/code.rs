@@ -57,6 +57,7 @@ codes! {
     InvalidIndexSpecificationOption = 197 "InvalidIndexSpecificationOption",
     QueryFeatureNotAllowed = 224 "QueryFeatureNotAllowed",
     MemoryLimit = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",
+    NoPlan = 291 "NoQueryExecutionPlans",
     UnsupportedOpQuery = 352 "UnsupportedOpQueryCommand",
     BsonObjectTooLarge = 10334 "BSONObjectTooLarge",
     WriteConflict = 112 "WriteConflict",

@@ -2,9 +2,8 @@
 
 use crate::code::Code;
 use crate::compare::regex_parts;
-use crate::decimal::Decimal;
 use crate::expression::{Expression, Scope};
-use crate::number::Number;
+use crate::number::truncated;
 use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -480,16 +479,5 @@ fn modulus(value: Value<'_>) -> Outcome<Test> {
         [Some(0), Some(_)] => Err(Refusal::bad_value("divisor cannot be 0")),
         [Some(divisor), Some(rest)] => Ok(Test::Any(Predicate::Mod(*divisor, *rest))),
         _ => Err(wrong()),
-    }
-}
-
-/// A number without its fraction.
-pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
-    match Number::of(value)?.decimal() {
-        Decimal::Finite(digits) => {
-            let whole = i64::try_from(digits.whole()?.0).ok()?;
-            Some(if digits.is_negative { -whole } else { whole })
-        }
-        _ => None,
     }
 }

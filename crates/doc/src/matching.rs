@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use crate::compare::{class, compare, equal, regex_parts};
-use crate::filter::{Bits, Filter, Predicate, Test, truncated};
-use crate::number::Number;
+use crate::filter::{Bits, Filter, Predicate, Test};
+use crate::number::{Number, truncated};
 use crate::path::{Path, candidates};
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};

@@ -163,3 +163,14 @@ impl Arithmetic {
 pub fn add(a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
     Arithmetic::Add.of(a, b)
 }
+
+/// A number without its fraction.
+pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
+    match Number::of(value)?.decimal() {
+        Decimal::Finite(digits) => {
+            let whole = i64::try_from(digits.whole()?.0).ok()?;
+            Some(if digits.is_negative { -whole } else { whole })
+        }
+        _ => None,
+    }
+}

@@ -129,63 +129,6 @@ impl OwnedValue {
     }
 }
 
-/// Values that are made.
-impl OwnedValue {
-    /// Null.
-    pub fn null() -> Self {
-        Value::NULL.to_owned()
-    }
-
-    /// A bool.
-    pub fn bool(flag: bool) -> Self {
-        Self {
-            kind: Kind::Bool,
-            bytes: vec![u8::from(flag)],
-        }
-    }
-
-    /// A date: milliseconds since 1970.
-    pub fn date(ms: i64) -> Self {
-        Self {
-            kind: Kind::Date,
-            bytes: ms.to_le_bytes().to_vec(),
-        }
-    }
-
-    /// A string.
-    pub fn string(text: &str) -> Self {
-        let len = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
-        let mut bytes = Vec::with_capacity(text.len() + 5);
-        bytes.extend_from_slice(&len.to_le_bytes());
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.push(0);
-        Self {
-            kind: Kind::String,
-            bytes,
-        }
-    }
-
-    /// An array of values.
-    pub fn array<V: AsValue>(values: impl IntoIterator<Item = V>) -> Self {
-        let mut out = crate::build::Builder::new();
-        for (at, value) in values.into_iter().enumerate() {
-            out.value(at.to_string(), value.as_value());
-        }
-        Self {
-            kind: Kind::Array,
-            bytes: out.finish(),
-        }
-    }
-
-    /// A document.
-    pub fn document(bytes: Vec<u8>) -> Self {
-        Self {
-            kind: Kind::Document,
-            bytes,
-        }
-    }
-}
-
 /// What can be looked at as a value.
 pub trait AsValue {
     /// The value, borrowed.

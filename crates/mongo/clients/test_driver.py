@@ -245,6 +245,31 @@ def test_unique_and_sparse(db):
     assert db.command("validate", "c")["valid"] and db.command("validate", "d")["valid"]
 
 
+def test_partial_indexes(db):
+    db.c.create_index("a", unique=True, partialFilterExpression={"live": True, "n": {"$gt": 10}})
+    db.c.insert_many([{"_id": 1, "a": 1, "live": True, "n": 20}, {"_id": 2, "a": 1, "live": False, "n": 20}, {"_id": 3, "a": 1, "live": True, "n": 5}])
+    with pytest.raises(DuplicateKeyError):
+        db.c.update_one({"_id": 3}, {"$set": {"n": 11}})
+    assert db.c.index_information()["a_1"]["partialFilterExpression"] == {"live": True, "n": {"$gt": 10}}
+    stage = lambda filter: db.c.find(filter).explain()["queryPlanner"]["winningPlan"]["stage"]
+    assert stage({"a": 1, "live": True, "n": {"$gte": 15}}) == "FETCH"
+    assert stage({"a": 1, "live": True, "n": {"$gt": 5}}) == "COLLSCAN"
+    assert db.c.count_documents({"a": 1}) == 3
+    assert db.command("validate", "c")["valid"]
+
+
+def test_documents_expire(db):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    db.c.create_index("at", expireAfterSeconds=100)
+    db.c.insert_many([{"_id": n, "at": now - datetime.timedelta(seconds=50 * n)} for n in range(5)] + [{"_id": 9}])
+    was = db.client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)["was"]
+    while db.c.count_documents({}) > 3:
+        pass
+    assert [d["_id"] for d in db.c.find()] == [0, 1, 9]
+    assert db.client.admin.command("serverStatus")["metrics"]["ttl"]["deletedDocuments"] >= 3
+    db.client.admin.command("setParameter", 1, ttlMonitorSleepSecs=was)
+
+
 def test_catalog(server, db):
     db.create_collection("made")
     db.c.insert_one({})
@@ -270,7 +295,7 @@ def test_catalog(server, db):
         ({"find": "c", "filter": {"a": {"$near": [1, 2]}}}, 2, "$near"),
         ({"find": "c", "projection": {"a": {"$meta": "textScore"}}}, 115, "$meta"),
         ({"create": "v", "viewOn": "c"}, 115, "viewOn"),
-        ({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "expireAfterSeconds": 5}]}, 67, "expireAfterSeconds"),
+        ({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "expireAfterSeconds": -5}]}, 67, "expireAfterSeconds"),
         ({"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "a"}]}, 67, "text"),
         ({"insert": "c", "documents": [{}], "txnNumber": Int64(1)}, 20, "replica set"),
         ({"insert": "c$d", "documents": [{}]}, 73, "c$d"),

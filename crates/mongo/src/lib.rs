@@ -19,6 +19,7 @@ mod pipeline;
 mod query;
 mod server;
 mod shared;
+mod sorter;
 mod wire;
 
 pub use answer::{Answer, answer};

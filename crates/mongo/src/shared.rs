@@ -18,6 +18,9 @@ pub struct Shared {
     pub(crate) cursors: Cursors,
     pub(crate) connections: AtomicU64,
     pub(crate) commands: AtomicU64,
+    /// Seconds between two looks for documents whose time is over, and how many were removed.
+    pub(crate) expiry_seconds: AtomicU64,
+    pub(crate) expired: AtomicU64,
     began: Duration,
     /// Of the ObjectIds that are made here: five bytes of this process, and a counter.
     process: [u8; 5],
@@ -40,6 +43,8 @@ impl Shared {
             cursors,
             connections: AtomicU64::new(0),
             commands: AtomicU64::new(0),
+            expiry_seconds: AtomicU64::new(60),
+            expired: AtomicU64::new(0),
             began,
             process,
             counter,

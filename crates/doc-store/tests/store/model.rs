@@ -55,8 +55,11 @@ fn run(seed: u64, indexed_from: usize) {
                 .collect();
             expected.sort();
             let collection = store.collection(&name()).expect("a collection");
-            let dense = collection.indexes.iter().filter(|index| !index.sparse);
-            let hints = dense.map(|index| Some(Hint::Name(index.name.clone())));
+            let mut dense = collection.indexes.iter().collect::<Vec<_>>();
+            dense.retain(|index| !index.sparse && index.partial.is_none());
+            let hints = dense
+                .iter()
+                .map(|index| Some(Hint::Name(index.name.clone())));
             for hint in hints.chain([
                 None,
                 Some(Hint::Id),

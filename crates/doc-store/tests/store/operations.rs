@@ -68,6 +68,8 @@ fn a_unique_key_that_is_free_again_may_be_taken() {
         key: doc(r#"{"u": 1}"#),
         unique: true,
         sparse: false,
+        partial: None,
+        expire_after_seconds: None,
     };
     store
         .create_indexes(&name(), std::slice::from_ref(&index))
@@ -149,6 +151,8 @@ fn writers_of_one_document_take_turns_and_unique_keys_are_taken_once() {
         key: doc(r#"{"u": 1}"#),
         unique: true,
         sparse: true,
+        partial: None,
+        expire_after_seconds: None,
     };
     store.create_indexes(&name(), &[index]).expect("builds");
     let counter = doc(r#"{"_id": "counter", "n": 0}"#);
@@ -196,4 +200,106 @@ fn writers_of_one_document_take_turns_and_unique_keys_are_taken_once() {
     );
     assert_eq!(collection.documents(), 51);
     reads.check(&collection).expect("whole");
+}
+
+/// An index over `at` after which documents go, in either direction.
+fn expiring(key: &str, partial: Option<&str>) -> NewIndex {
+    NewIndex {
+        name: "ttl".to_owned(),
+        key: doc(key),
+        unique: false,
+        sparse: false,
+        partial: partial.map(doc),
+        expire_after_seconds: Some(10),
+    }
+}
+
+#[test]
+fn documents_go_when_their_time_is_over_and_not_before() {
+    for (key, partial) in [
+        (r#"{"at": 1}"#, None),
+        (r#"{"at": -1}"#, None),
+        (r#"{"at": 1}"#, Some(r#"{"gone": {"$exists": true}}"#)),
+    ] {
+        let files = Arc::new(StrictMemFileSystem::new());
+        let store = open(files.clone()).expect("opens");
+        store.create(&name()).expect("creates");
+        let documents = [
+            r#"{"_id": 1, "at": {"$date": 1000}, "gone": 1}"#,
+            r#"{"_id": 2, "at": {"$date": 50000}, "gone": 1}"#,
+            r#"{"_id": 3, "at": [{"$date": 90000}, {"$date": 2000}], "gone": 1}"#,
+            r#"{"_id": 4, "at": 5, "gone": 1}"#,
+            r#"{"_id": 5, "gone": 1}"#,
+            r#"{"_id": 6, "at": {"$date": 1000}}"#,
+        ]
+        .map(doc);
+        let documents = documents.each_ref().map(|document| Document(document));
+        store.insert(&name(), &documents, true).expect("inserts");
+        let index = expiring(key, partial);
+        store.create_indexes(&name(), &[index]).expect("builds");
+        assert_eq!(store.expire(5_000).expect("looks"), 0);
+        let goes = if partial.is_some() { 2 } else { 3 };
+        assert_eq!(store.expire(30_000).expect("removes"), goes);
+        assert_eq!(store.expire(30_000).expect("removes"), 0);
+        drop(store);
+        // The index is as it was after it was opened again.
+        let store = open(files).expect("opens");
+        assert_eq!(store.expire(70_000).expect("removes"), 1);
+        let collection = store.collection(&name()).expect("a collection");
+        assert_eq!(collection.documents(), 6 - goes - 1);
+        store.reads().check(&collection).expect("it is whole");
+    }
+}
+
+#[test]
+fn a_document_whose_time_moved_on_stays() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let index = NewIndex {
+        partial: None,
+        ..expiring(r#"{"at": 1}"#, None)
+    };
+    store.create_indexes(&name(), &[index]).expect("builds");
+    // An array has an entry for each date, and goes by the first one that is over.
+    let document = doc(r#"{"_id": 1, "at": [{"$date": 1000}, {"$date": 99000}]}"#);
+    store
+        .insert(&name(), &[Document(&document)], true)
+        .expect("inserts");
+    let new = doc(r#"{"_id": 1, "at": {"$date": 99000}}"#);
+    store
+        .modify(&name(), &id_of(&document), &mut |_| {
+            Ok(Step::Replace(new.clone()))
+        })
+        .expect("moves");
+    assert_eq!(store.expire(30_000).expect("looks"), 0);
+}
+
+#[test]
+fn what_an_index_may_not_be_is_refused() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let plain = expiring(r#"{"a": 1}"#, None);
+    let wrong = [
+        expiring(r#"{"a": 1, "b": 1}"#, None),
+        expiring(r#"{"a": 1}"#, Some(r#"{"a": {"$ne": 1}}"#)),
+        expiring(r#"{"a": 1}"#, Some(r#"{"a": {"$regex": "x"}}"#)),
+        NewIndex {
+            sparse: true,
+            ..expiring(r#"{"a": 1}"#, Some(r#"{"a": 1}"#))
+        },
+    ];
+    for index in wrong {
+        assert_eq!(
+            code(store.create_indexes(&name(), &[index])),
+            Code::CannotCreateIndex
+        );
+    }
+    store
+        .create_indexes(&name(), std::slice::from_ref(&plain))
+        .expect("builds");
+    let other = expiring(r#"{"a": 1}"#, Some(r#"{"a": 1}"#));
+    assert_eq!(
+        code(store.create_indexes(&name(), &[other])),
+        Code::IndexKeySpecsConflict
+    );
 }

@@ -38,12 +38,17 @@ pub(crate) fn indexes() -> Vec<NewIndex> {
         key: doc(key),
         unique,
         sparse: name.starts_with("sparse"),
+        partial: name
+            .starts_with("partial")
+            .then(|| doc(r#"{"b": {"$exists": true}, "u": {"$gt": 20}}"#)),
+        expire_after_seconds: None,
     };
     vec![
         index("a", r#"{"a": 1}"#, false),
         index("ab", r#"{"a": -1, "b.c": 1}"#, false),
         index("sparse-b", r#"{"b.c": 1}"#, false),
         index("unique-u", r#"{"u": 1}"#, true),
+        index("partial", r#"{"u": 1, "b": 1}"#, false),
     ]
 }
 

@@ -5,7 +5,7 @@ use crate::number::Number;
 use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
-use super::table::{Arguments, Function, Made, any_null, argument, kind_of, null};
+use super::function::{Arguments, Function, Made, any_null, argument, kind_of, null};
 
 /// A number that can be computed with.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,9 +7,11 @@ use crate::raw::{Document, Element, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 use super::arithmetic::Operand;
+use super::function::BYTES_MAX;
+use super::function::{
+    Arguments, Function, Made, any_null, argument, counted, flag, kind_of, null,
+};
 use super::string::place;
-use super::table::{Arguments, Function, Made, any_null, argument, counted, flag, kind_of, null};
-use super::tree::BYTES_MAX;
 
 fn elements(value: Value<'_>) -> Option<Vec<Value<'_>>> {
     let array = value.as_array()?;

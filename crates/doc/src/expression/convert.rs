@@ -6,17 +6,7 @@ use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 use super::date_text::{ISO, read_iso, write};
-use super::table::{Arguments, Function, Made, argument, flag, kind_of, null};
-use super::tree::Expression;
-
-/// The parts of `$convert`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Convert {
-    pub(super) input: Expression,
-    pub(super) to: Expression,
-    pub(super) on_error: Option<Expression>,
-    pub(super) on_null: Option<Expression>,
-}
+use super::function::{Arguments, Function, Made, argument, flag, kind_of, null, truth};
 
 pub(super) fn type_of(_: &Function, arguments: Arguments<'_>) -> Made {
     Ok(Some(OwnedValue::string(kind_of(
@@ -91,7 +81,7 @@ fn converted(value: Value<'_>, kind: Kind) -> Outcome<OwnedValue> {
         return Ok(value.to_owned());
     }
     match kind {
-        Kind::Bool => Ok(OwnedValue::bool(super::tree::truth(value))),
+        Kind::Bool => Ok(OwnedValue::bool(truth(value))),
         Kind::String => text_of(value)
             .map(|text| OwnedValue::string(&text))
             .ok_or_else(unsupported),

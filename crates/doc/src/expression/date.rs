@@ -8,7 +8,7 @@ use crate::refusal::{Outcome, Refusal};
 use super::convert::moment;
 use super::date_math::{DAY, IsoWeek, Parts, Unit, days_in, days_of, weekday};
 use super::date_text::{ISO, ISO_LOCAL, read, read_iso, write, wrong_in};
-use super::table::{Arguments, Function, Made, argument, null, whole};
+use super::function::{Arguments, Function, Made, argument, null, whole};
 use super::zone::Zone;
 
 fn refuse<T>(code: Code, text: impl Into<String>) -> Outcome<T> {

@@ -7,6 +7,7 @@ mod date;
 mod date_math;
 mod date_text;
 mod deviation;
+mod function;
 mod parse;
 mod set;
 mod string;

@@ -7,9 +7,9 @@ use crate::refusal::{Outcome, Refusal};
 use crate::sort::Sort;
 use crate::validate::DEPTH_MAX;
 
-use super::convert::Convert;
-use super::table::{Function, Shape};
-use super::tree::{ArrayOrder, Expression, Over, Random, Special};
+use super::function::{Function, Shape};
+use super::table::function_of;
+use super::tree::{ArrayOrder, Convert, Expression, Over, Random, Special};
 
 /// What is known where an expression is parsed.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ fn check_name(name: &str) -> Outcome<()> {
     let Some(first) = name.chars().next() else {
         return wrong(Code::VariableEmpty, "is an empty name of a variable");
     };
-    if !(first.is_ascii_lowercase() || !first.is_ascii()) && name != "CURRENT" {
+    if !first.is_ascii_lowercase() && first.is_ascii() && name != "CURRENT" {
         return wrong(
             Code::VariableStart,
             "starts with an invalid character for a user variable name",
@@ -193,7 +193,7 @@ impl Parser<'_> {
     }
 
     fn operator(self, name: &str, value: Value<'_>) -> Outcome<Expression> {
-        if let Some(function) = Function::of(name) {
+        if let Some(function) = function_of(name) {
             return self.call(function, value);
         }
         let special = match name {

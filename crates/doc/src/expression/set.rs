@@ -5,8 +5,8 @@ use crate::compare::{compare, equal as same};
 use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
-use super::table::{Arguments, Function, Made, any_null, flag, kind_of, null};
-use super::tree::truth;
+use super::function::truth;
+use super::function::{Arguments, Function, Made, any_null, flag, kind_of, null};
 
 fn values<'a>(name: &str, value: Option<Value<'a>>, code: Code) -> Outcome<Vec<Value<'a>>> {
     match value.and_then(Value::as_array) {

@@ -5,8 +5,10 @@ use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 use super::convert::text_of;
-use super::table::{Arguments, Function, Made, any_null, argument, counted, kind_of, null, whole};
-use super::tree::{BYTES_MAX, bounded};
+use super::function::{
+    Arguments, Function, Made, any_null, argument, counted, kind_of, null, whole,
+};
+use super::function::{BYTES_MAX, bounded};
 
 fn string(text: &str) -> Made {
     Ok(Some(OwnedValue::string(text)))
@@ -120,7 +122,7 @@ pub(super) fn binary_size(_: &Function, arguments: Arguments<'_>) -> Made {
 fn bounds(name: &str, arguments: Arguments<'_>, codes: [Code; 2]) -> Outcome<[i64; 2]> {
     let one = |at: usize, code, what: &str| {
         let value = argument(arguments, at).filter(|value| value.kind.is_number());
-        let number = value.and_then(crate::filter::truncated);
+        let number = value.and_then(crate::number::truncated);
         let kind = kind_of(arguments.get(at).copied().flatten());
         let wrong = || {
             Refusal::new(

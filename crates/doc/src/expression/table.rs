@@ -5,54 +5,14 @@ use std::cmp::Ordering;
 use crate::code::Code;
 use crate::compare::compare;
 use crate::raw::{OwnedValue, Value};
-use crate::refusal::Outcome;
 
-use super::tree::truth;
+use super::function::{Arguments, Function, Made, Names, Shape, flag, truth};
 use super::{arithmetic, array, convert, date, set, string, text_search};
 
-/// What a function is given: a value for each argument, where there is one.
-pub(super) type Arguments<'a> = &'a [Option<Value<'a>>];
-/// What it gives.
-pub(super) type Made = Outcome<Option<OwnedValue>>;
-
-/// Arguments by their names, and whether they are needed.
-pub(super) type Names = &'static [(&'static str, bool)];
-
-/// A function of values.
-#[derive(Debug)]
-pub struct Function {
-    pub(super) name: &'static str,
-    pub(super) shape: Shape,
-    pub(super) run: fn(&Self, Arguments<'_>) -> Made,
-}
-
-impl PartialEq for Function {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-/// What arguments there are.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
-    Exactly(usize),
-    Between(usize, usize),
-    /// A document of these; codes for what is none, for unknown names, and for missing ones.
-    Named(Names, [Code; 3]),
-    /// One argument, or a document of these.
-    OneOrNamed(Names, [Code; 3]),
-}
-
-impl Function {
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
-        let at = FUNCTIONS.binary_search_by(|function| function.name.cmp(name));
-        FUNCTIONS.get(at.ok()?)
-    }
-
-    /// Whether it takes a date, and options by their names.
-    pub(super) fn is_of_dates(&self) -> bool {
-        self.name.starts_with("$date") || matches!(self.shape, Shape::OneOrNamed(..))
-    }
+/// The function of that name.
+pub(super) fn function_of(name: &str) -> Option<&'static Function> {
+    let at = FUNCTIONS.binary_search_by(|function| function.name.cmp(name));
+    FUNCTIONS.get(at.ok()?)
 }
 
 const fn exactly(
@@ -374,40 +334,6 @@ static FUNCTIONS: &[Function] = &[
         array::zip,
     ),
 ];
-
-/// The argument at `at`; `None` where it is null, undefined or missing.
-pub(super) fn argument<'a>(arguments: Arguments<'a>, at: usize) -> Option<Value<'a>> {
-    let value = arguments.get(at).copied().flatten();
-    value.filter(|value| !value.is_null())
-}
-
-/// Whether one of the arguments is null, undefined or missing.
-pub(super) fn any_null(arguments: Arguments<'_>) -> bool {
-    (0..arguments.len()).any(|at| argument(arguments, at).is_none())
-}
-
-pub(super) fn null() -> Made {
-    Ok(Some(OwnedValue::null()))
-}
-
-pub(super) fn flag(flag: bool) -> Made {
-    Ok(Some(OwnedValue::bool(flag)))
-}
-
-/// The name of a type; `missing` of none.
-pub(super) fn kind_of(value: Option<Value<'_>>) -> &'static str {
-    value.map_or("missing", |value| value.kind.name())
-}
-
-/// An int32 where it fits.
-pub(super) fn whole(number: i64) -> OwnedValue {
-    i32::try_from(number).map_or_else(|_| OwnedValue::int64(number), OwnedValue::int32)
-}
-
-/// A place or a count.
-pub(super) fn counted(number: usize) -> Made {
-    Ok(Some(whole(i64::try_from(number).unwrap_or(i64::MAX))))
-}
 
 /// What is missing is below all values.
 fn compared(function: &Function, arguments: Arguments<'_>) -> Made {

@@ -7,8 +7,8 @@ use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::regex::{Captured, Pattern};
 
+use super::function::{Arguments, Function, Made, argument, flag, null};
 use super::string::place_value;
-use super::table::{Arguments, Function, Made, argument, flag, null};
 
 /// Most matches of one value.
 const MATCHES_MAX: usize = 1 << 20;
@@ -109,15 +109,12 @@ pub(super) fn find_all(function: &Function, arguments: Arguments<'_>) -> Made {
     if let Some((text, pattern)) = parts(function.name, arguments)? {
         let mut from = 0;
         let mut bytes = 0;
-        loop {
-            let Some(groups) = pattern.captures(text, from)? else {
-                break;
-            };
+        while let Some(groups) = pattern.captures(text, from)? {
             let (begin, end) = groups.first().copied().flatten().unwrap_or((from, from));
             let one = described(text, &groups);
             bytes += one.len();
             found.push(OwnedValue::document(one));
-            if found.len() > MATCHES_MAX || bytes > super::tree::BYTES_MAX {
+            if found.len() > MATCHES_MAX || bytes > super::function::BYTES_MAX {
                 let text =
                     "$regexFindAll: the size of buffer to store output exceeded the 64MB limit";
                 return Err(Refusal::new(Code::RegexTooMuch, text));

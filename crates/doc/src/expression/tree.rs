@@ -10,10 +10,8 @@ use crate::raw::{AsValue, Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::sort::Sort;
 
-use super::table::Function;
-
-/// Most bytes of one value that is made.
-pub(super) const BYTES_MAX: usize = crate::DOCUMENT_BYTES_MAX + (1 << 14);
+use super::convert::convert;
+use super::function::{BYTES_MAX, Function, bounded, truth};
 
 /// An expression. Its depth is bounded by [`crate::DEPTH_MAX`].
 #[derive(Clone, Debug, PartialEq)]
@@ -51,8 +49,17 @@ pub enum Special {
     Filter(Over, Expression, Expression),
     Reduce(Expression, Expression, Expression),
     SortArray(Expression, ArrayOrder),
-    Convert(super::convert::Convert),
+    Convert(Convert),
     Random(Random),
+}
+
+/// The parts of `$convert`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Convert {
+    pub(super) input: Expression,
+    pub(super) to: Expression,
+    pub(super) on_error: Option<Expression>,
+    pub(super) on_null: Option<Expression>,
 }
 
 /// Elements of an array, by a name.
@@ -264,17 +271,6 @@ impl Expression {
     }
 }
 
-/// Refuses what no document could hold, so that a few nested doublings do not take all memory.
-pub(super) fn bounded(value: OwnedValue) -> Outcome<OwnedValue> {
-    match value.bytes.len() > BYTES_MAX {
-        false => Ok(value),
-        true => Err(Refusal::new(
-            Code::BsonObjectTooLarge,
-            format!("an expression made a value of more than {BYTES_MAX} bytes"),
-        )),
-    }
-}
-
 impl Special {
     fn found<'e>(&'e self, env: &Env<'e>) -> Found<'e> {
         let flag = |flag: bool| Ok(Some(OwnedValue::bool(flag).into()));
@@ -357,17 +353,17 @@ impl Special {
             }
             Self::Reduce(input, initial, inner) => reduce(env, input, initial, inner),
             Self::SortArray(input, order) => sort_array(env, input, order),
-            Self::Convert(convert) => {
-                let [input, to] = [&convert.input, &convert.to].map(|part| part.found(env));
+            Self::Convert(parts) => {
+                let [input, to] = [&parts.input, &parts.to].map(|part| part.found(env));
                 let (input, to) = (input?, to?);
                 let [input, to] = [&input, &to].map(|it| it.as_ref().map(AsValue::as_value));
                 let instead = |of: &'e Option<Expression>| of.as_ref().map(|it| it.found(env));
                 if input.is_none_or(Value::is_null) {
-                    return instead(&convert.on_null).unwrap_or(Ok(Some(Got::of(Value::NULL))));
+                    return instead(&parts.on_null).unwrap_or(Ok(Some(Got::of(Value::NULL))));
                 }
-                match super::convert::convert(input, to) {
+                match convert(input, to) {
                     Err(refusal) if refusal.code == Code::ConversionFailure => {
-                        instead(&convert.on_error).unwrap_or(Err(refusal))
+                        instead(&parts.on_error).unwrap_or(Err(refusal))
                     }
                     made => Ok(made?.map(Got::from)),
                 }
@@ -525,14 +521,6 @@ fn sort_array<'e>(env: &Env<'e>, input: &'e Expression, order: &ArrayOrder) -> F
         }),
     }
     Ok(Some(OwnedValue::array(values).into()))
-}
-
-/// Whether a value counts as true: all but false, null, undefined and 0.
-pub(super) fn truth(value: Value<'_>) -> bool {
-    match crate::number::Number::of(value) {
-        Some(number) => number.compare(crate::number::Number::Int(0)).is_ne(),
-        None => value.is_truthy(),
-    }
 }
 
 /// The value at a path; an array on the way gives the array of what its documents have.

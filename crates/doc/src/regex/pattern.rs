@@ -22,17 +22,20 @@ const COMPILED_BYTES_MAX: usize = 4 << 20;
 
 /// See the module. Copies share what was compiled.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct Pattern(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
     pattern: String,
     options: String,
     translation: Translation,
     fast: Regex,
-    exact: Arc<OnceLock<Option<Regex>>>,
+    exact: OnceLock<Option<Regex>>,
 }
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        (&self.pattern, &self.options) == (&other.pattern, &other.options)
+        self.parts() == other.parts()
     }
 }
 
@@ -71,28 +74,33 @@ impl Pattern {
         }
         let translation = translate(pattern, options).map_err(invalid)?;
         let fast = build(&translation.fast).map_err(invalid)?;
-        Ok(Self {
+        Ok(Self(Arc::new(Compiled {
             pattern: pattern.to_owned(),
             options: options.to_owned(),
             translation,
             fast,
-            exact: Arc::default(),
-        })
+            exact: OnceLock::new(),
+        })))
     }
 
     /// The text that each match begins with, where it has to be at the beginning.
     pub fn prefix(&self) -> Option<&str> {
-        self.translation.prefix.as_deref()
+        self.0.translation.prefix.as_deref()
     }
 
     /// As it was given: pattern and options.
     pub fn parts(&self) -> (&str, &str) {
-        (&self.pattern, &self.options)
+        (&self.0.pattern, &self.0.options)
     }
 
     /// It as a value.
     pub fn as_value(&self) -> OwnedValue {
-        let parts = [self.pattern.as_bytes(), &[0], self.options.as_bytes(), &[0]];
+        let parts = [
+            self.0.pattern.as_bytes(),
+            &[0],
+            self.0.options.as_bytes(),
+            &[0],
+        ];
         OwnedValue {
             kind: Kind::Regex,
             bytes: parts.concat(),
@@ -125,12 +133,13 @@ impl Pattern {
     fn of(&self, text: &str) -> Outcome<&Regex> {
         let is_simple = text.is_ascii() && !text.ends_with('\n')
             || drumlin_base::bug!("mongo-last-newline-counts");
-        if is_simple || self.translation.exact == self.translation.fast {
-            return Ok(&self.fast);
+        if is_simple || self.0.translation.exact == self.0.translation.fast {
+            return Ok(&self.0.fast);
         }
         let exact = self
+            .0
             .exact
-            .get_or_init(|| build(&self.translation.exact).ok());
+            .get_or_init(|| build(&self.0.translation.exact).ok());
         exact
             .as_ref()
             .ok_or_else(|| Refusal::new(Code::RegexInvalid, "Regular expression is too large"))

@@ -4,7 +4,7 @@ use drumlin_doc::{Builder, Code, Filter, Kind, Outcome as Parsed, Refusal, Value
 use drumlin_doc_store::{Name, Outcome, Reads};
 
 use crate::cursors::Source;
-use crate::pipeline::{Pipeline, Running, Stage, run};
+use crate::pipeline::{Pipeline, Running, Stage, run, take};
 use crate::query::{Query, source};
 
 use super::call::Call;
@@ -34,7 +34,7 @@ fn parse(call: &Call<'_>, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> 
     let mut stages = Pipeline::parse(&call.documents("pipeline")?, running)?;
     let mut query = Query::of(Filter::And(Vec::new()));
     query.hint = call.hint()?;
-    query.take(&mut stages);
+    take(&mut query, &mut stages);
     Ok((query, stages))
 }
 

@@ -34,6 +34,13 @@ pub(super) fn server_status(call: &Call<'_>) -> Outcome<Builder> {
         .close();
     reply
         .open(Kind::Document, "metrics")
+        .open(Kind::Document, "ttl")
+        .i64(
+            "deletedDocuments",
+            long(shared.expired.load(Ordering::Relaxed)),
+        )
+        .close();
+    reply
         .open(Kind::Document, "cursor")
         .open(Kind::Document, "open");
     reply
@@ -106,10 +113,36 @@ pub(super) fn parameters(call: &Call<'_>) -> Outcome<Builder> {
     if asks("enableTestCommands") {
         reply.bool("enableTestCommands", false);
     }
+    if asks("ttlMonitorSleepSecs") {
+        let seconds = call.shared.expiry_seconds.load(Ordering::Relaxed);
+        reply.i32(
+            "ttlMonitorSleepSecs",
+            i32::try_from(seconds).unwrap_or(i32::MAX),
+        );
+    }
     match reply.is_empty() {
         true => Err(Refusal::new(Code::InvalidOptions, "no option found to get").into()),
         false => Ok(reply),
     }
+}
+
+/// `setParameter`: how often documents are looked for whose time is over.
+pub(super) fn set_parameter(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["ttlMonitorSleepSecs"], &[])?;
+    let seconds = call
+        .count("ttlMonitorSleepSecs")?
+        .filter(|seconds| *seconds > 0);
+    let wrong = || {
+        Refusal::new(
+            Code::InvalidOptions,
+            "setParameter takes ttlMonitorSleepSecs, above 0",
+        )
+    };
+    let seconds = seconds.ok_or_else(wrong)?;
+    let was = call.shared.expiry_seconds.swap(seconds, Ordering::Relaxed);
+    let mut reply = Builder::new();
+    reply.count("was", was);
+    Ok(reply)
 }
 
 /// `collStats`.

@@ -3,7 +3,8 @@
 use drumlin_doc::{Builder, Document, Kind, Projection, ProjectionOf, Refusal, Update, Value};
 use drumlin_doc_store::{Name, Outcome, Step};
 
-use crate::query::{Query, Sorter, each};
+use crate::query::{Query, each};
+use crate::sorter::Sorter;
 
 use super::call::Call;
 use super::update::{Statement, array_filters, change, update_of, upsert};

@@ -40,10 +40,9 @@ fn new_index(spec: Document<'_>) -> Result<NewIndex, Refusal> {
         let is_said = element.value.is_truthy();
         match name {
             "key" | "name" | "unique" | "sparse" | "v" | "ns" | "background" => {}
+            "partialFilterExpression" | "expireAfterSeconds" => {}
             "hidden" | "prepareUnique" if !is_said => {}
-            "partialFilterExpression"
-            | "expireAfterSeconds"
-            | "collation"
+            "collation"
             | "hidden"
             | "prepareUnique"
             | "storageEngine"
@@ -87,6 +86,27 @@ fn new_index(spec: Document<'_>) -> Result<NewIndex, Refusal> {
         key: key.0.to_vec(),
         unique: flag("unique"),
         sparse: flag("sparse"),
+        partial: match spec.get("partialFilterExpression") {
+            Some(filter) if filter.kind == Kind::Document => Some(filter.bytes.to_vec()),
+            Some(_) => {
+                let text = "partialFilterExpression has to be a document";
+                return Err(Refusal::type_mismatch(text));
+            }
+            None => None,
+        },
+        expire_after_seconds: spec.get("expireAfterSeconds").map(expiry).transpose()?,
+    })
+}
+
+/// Seconds after which documents go.
+fn expiry(value: Value<'_>) -> Result<u32, Refusal> {
+    let seconds = value
+        .as_whole()
+        .filter(|seconds| *seconds <= i64::from(i32::MAX));
+    let seconds = seconds.and_then(|seconds| u32::try_from(seconds).ok());
+    seconds.ok_or_else(|| {
+        let text = "TTL index 'expireAfterSeconds' option must be a whole number of seconds from 0 to 2147483647";
+        Refusal::new(Code::CannotCreateIndex, text)
     })
 }
 
@@ -122,6 +142,15 @@ fn describe(index: &Index) -> Vec<u8> {
     }
     if index.sparse {
         out.bool("sparse", true);
+    }
+    if let Some(partial) = &index.partial {
+        out.document("partialFilterExpression", Document(&partial.given));
+    }
+    if let Some(seconds) = index.expire_after_seconds {
+        out.i32(
+            "expireAfterSeconds",
+            i32::try_from(seconds).unwrap_or(i32::MAX),
+        );
     }
     out.finish()
 }

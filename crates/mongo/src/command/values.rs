@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use drumlin_doc::{Builder, Document, Kind, Path, Refusal, Value, candidates, keystring};
 use drumlin_doc_store::Outcome;
 
-use crate::query::{Query, each, too_much};
+use crate::query::{Query, each};
+use crate::sorter::too_much;
 use crate::wire::limits::BATCH_BYTES_MAX;
 
 use super::call::Call;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{ErrorKind, Result};
+use drumlin_base::sync::atomic::Ordering;
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_fs::JoinHandle;
 use drumlin_fs::net::Waker;
@@ -71,6 +72,10 @@ impl Workers {
         workers
             .threads
             .push(spawner.spawn("mongo-sync", Box::new(move || pool.sync()))?);
+        let pool = Arc::clone(&workers.pool);
+        workers
+            .threads
+            .push(spawner.spawn("mongo-expiry", Box::new(move || pool.expire()))?);
         Ok(workers)
     }
 
@@ -126,6 +131,29 @@ impl Pool {
             self.queues.lock().done.push_back((connection, done));
             // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
             drop(self.waker.wake());
+        }
+    }
+
+    /// Removes documents whose time is over, again and again.
+    fn expire(&self) {
+        let mut last = self.shared.env.clock.monotonic();
+        let mut queues = self.queues.lock();
+        while !queues.ends {
+            let now = self.shared.env.clock.monotonic();
+            let pause = Duration::from_secs(self.shared.expiry_seconds.load(Ordering::Relaxed));
+            if now.saturating_sub(last) >= pause {
+                drop(queues);
+                // What could not be removed now is there the next time; damage is told to who reads it.
+                let removed = self.shared.store.expire(self.shared.now_ms()).unwrap_or(0);
+                self.shared.expired.fetch_add(removed, Ordering::Relaxed);
+                last = self.shared.env.clock.monotonic();
+                queues = self.queues.lock();
+            }
+            if !queues.ends {
+                queues = self
+                    .ends
+                    .wait_for(queues, Duration::from_secs(1).min(pause));
+            }
         }
     }
 

@@ -2,8 +2,6 @@
 
 use drumlin_doc::{Code, Document, Expression, OwnedValue, Refusal, Scope, Value, class, compare};
 
-use super::group::Group;
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
@@ -31,8 +29,8 @@ impl Buckets {
     }
 }
 
-/// The stage as a group.
-pub(super) fn parse(of: Document<'_>, scope: &Scope) -> Result<Group, Refusal> {
+/// The expression of a bucket, and the buckets.
+pub(super) fn parse(of: Document<'_>, scope: &Scope) -> Result<(Expression, Buckets), Refusal> {
     for element in of {
         if !matches!(
             element.name,
@@ -97,7 +95,8 @@ pub(super) fn parse(of: Document<'_>, scope: &Scope) -> Result<Group, Refusal> {
             return Err(wrong(Code::BucketDefault, text));
         }
     }
-    let output = of.get("output").and_then(Value::as_document);
-    let buckets = Buckets { boundaries, other };
-    Group::of_buckets(Expression::parse(key, scope)?, buckets, output, scope)
+    Ok((
+        Expression::parse(key, scope)?,
+        Buckets { boundaries, other },
+    ))
 }

@@ -7,7 +7,7 @@ use drumlin_doc::{
     compare, keystring, merged,
 };
 
-use crate::query::too_much;
+use crate::sorter::too_much;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::bucket::Buckets;

@@ -6,49 +6,33 @@ use drumlin_doc::{
 };
 use drumlin_doc_store::{Name, Outcome};
 
-use crate::query::too_much;
+use crate::sorter::too_much;
 use crate::wire::limits::BATCH_BYTES_MAX;
 
-use super::run::{Pipeline, Running, over};
+use super::running::Running;
 
-/// Stages as they were given: they are made anew for each document, whose values they name.
-#[derive(Clone, Debug)]
-struct Given(Vec<Vec<u8>>);
-
-impl Given {
-    fn parse(of: Value<'_>, running: &Running<'_>, names: &[String]) -> Result<Self, Refusal> {
-        let wrong = || Refusal::type_mismatch("a pipeline has to be an array of documents");
-        let items = of.as_array().ok_or_else(wrong)?;
-        let mut stages = Vec::new();
-        for item in items {
-            let inner = item
-                .value
-                .as_document()
-                .filter(|_| item.value.kind == Kind::Document);
-            stages.push(inner.ok_or_else(wrong)?.0.to_vec());
-        }
-        let made = Self(stages);
-        // What is wrong is told at once. Any values do.
-        let mut scope = running.scope.clone();
-        scope.names.extend(names.iter().cloned());
-        made.pipeline(&running.within(scope)?)?;
-        Ok(made)
-    }
-
-    fn pipeline(&self, running: &Running<'_>) -> Result<Vec<super::stage::Stage>, Refusal> {
-        let stages: Vec<_> = self.0.iter().map(|stage| Document(stage)).collect();
-        Pipeline::parse(&stages, running)
-    }
+/// The stages of a pipeline within, as they were given: they are made anew for each document, whose values they name.
+fn given(of: Value<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
+    let wrong = || Refusal::type_mismatch("a pipeline has to be an array of documents");
+    let items = of.as_array().ok_or_else(wrong)?;
+    let one = |item: drumlin_doc::Element<'_>| {
+        let is_document = item.value.kind == Kind::Document;
+        is_document
+            .then(|| item.value.bytes.to_vec())
+            .ok_or_else(wrong)
+    };
+    items.iter().map(one).collect()
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
-    from: Name,
+    pub(super) from: Name,
     /// Field here, and field there.
     fields: Option<(Path, Path)>,
-    bound: Vec<(String, Expression)>,
-    pipeline: Option<Given>,
+    /// The names of `let`.
+    pub(super) bound: Vec<(String, Expression)>,
+    pub(super) pipeline: Option<Vec<Vec<u8>>>,
     name: String,
 }
 
@@ -103,10 +87,7 @@ impl Lookup {
                 bound.push((element.name_str().to_owned(), value));
             }
         }
-        let names: Vec<String> = bound.iter().map(|(name, _)| name.clone()).collect();
-        let pipeline = of
-            .get("pipeline")
-            .map(|given| Given::parse(given, running, &names));
+        let pipeline = of.get("pipeline").map(given);
         Ok(Self {
             from: Name::new(running.database, from),
             fields,
@@ -116,26 +97,28 @@ impl Lookup {
         })
     }
 
-    /// The document with what was found for it.
-    pub(super) fn apply(&self, document: Document<'_>, running: &Running<'_>) -> Outcome<Vec<u8>> {
-        let filter = match &self.fields {
+    /// What is looked for, for a document.
+    pub(super) fn filter(&self, document: Document<'_>) -> Filter {
+        match &self.fields {
             Some((local, foreign)) => Filter::Field(foreign.clone(), equal_to(document, local)),
             None => Filter::And(Vec::new()),
-        };
-        let found = match &self.pipeline {
-            None => over(&self.from, filter, Vec::new(), running)?,
-            Some(given) => {
-                let mut scope: Scope = running.scope.clone();
-                for (name, value) in &self.bound {
-                    // A variable without a value is null here, and is none in MongoDB.
-                    let value = value.eval(document)?.unwrap_or_else(OwnedValue::null);
-                    scope.values.retain(|(known, _)| known != name);
-                    scope.values.push((name.clone(), value));
-                }
-                let within = running.within(scope)?;
-                over(&self.from, filter, given.pipeline(&within)?, &within)?
-            }
-        };
+        }
+    }
+
+    /// The names that the pipeline within knows, with their values for a document.
+    pub(super) fn scope(&self, document: Document<'_>, around: &Scope) -> Result<Scope, Refusal> {
+        let mut scope: Scope = around.clone();
+        for (name, value) in &self.bound {
+            // A variable without a value is null here, and is none in MongoDB.
+            let value = value.eval(document)?.unwrap_or_else(OwnedValue::null);
+            scope.values.retain(|(known, _)| known != name);
+            scope.values.push((name.clone(), value));
+        }
+        Ok(scope)
+    }
+
+    /// The document with what was found for it.
+    pub(super) fn joined(&self, document: Document<'_>, found: &[Vec<u8>]) -> Outcome<Vec<u8>> {
         let mut out = Builder::with_room(document.0.len() + 64);
         let mut is_done = false;
         let put = |out: &mut Builder| {
@@ -192,8 +175,8 @@ fn equal_to(document: Document<'_>, path: &Path) -> Test {
 /// `$unionWith`: what another collection has comes behind.
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
-    from: Name,
-    pipeline: Option<Given>,
+    pub(super) from: Name,
+    pub(super) pipeline: Option<Vec<Vec<u8>>>,
 }
 
 impl Union {
@@ -220,22 +203,11 @@ impl Union {
         let from = options.get("coll").and_then(Value::as_str);
         let from = from
             .ok_or_else(|| Refusal::parse("$unionWith needs the name of a collection as 'coll'"))?;
-        let pipeline = options
-            .get("pipeline")
-            .map(|given| Given::parse(given, running, &[]));
+        let pipeline = options.get("pipeline").map(given);
         Ok(Self {
             from: named(from),
             pipeline: pipeline.transpose()?,
         })
-    }
-
-    pub(super) fn documents(&self, running: &Running<'_>) -> Outcome<Vec<Vec<u8>>> {
-        let within = running.within(running.scope.clone())?;
-        let stages = match &self.pipeline {
-            Some(given) => given.pipeline(&within)?,
-            None => Vec::new(),
-        };
-        over(&self.from, Filter::And(Vec::new()), stages, &within)
     }
 }
 

@@ -4,9 +4,11 @@ mod bucket;
 mod group;
 mod lookup;
 mod run;
+mod running;
 mod sample;
 mod stage;
 mod unwind;
 
-pub(crate) use run::{Pipeline, Running, run};
-pub(crate) use stage::Stage;
+pub(crate) use run::{run, take};
+pub(crate) use running::Running;
+pub(crate) use stage::{Pipeline, Stage};

@@ -1,49 +1,16 @@
 //! Documents, pushed through stages.
 
-use drumlin_doc::{
-    Builder, Code, Document, Expression, Filter, Kind, OwnedValue, Refusal, Scope, Value,
-};
-use drumlin_doc_store::{Name, Outcome, Reads};
+use drumlin_doc::{Builder, Code, Document, Expression, Filter, Kind, OwnedValue, Refusal, Value};
+use drumlin_doc_store::{Name, Outcome};
 
 use crate::cursors::Source;
-use crate::query::{Deadline, Query, each, source, too_much};
-use crate::wire::limits::{STAGE_BYTES_MAX, STAGES_MAX};
+use crate::query::{Query, each, source};
+use crate::sorter::too_much;
+use crate::wire::limits::STAGE_BYTES_MAX;
 
-use super::lookup;
-use super::stage::Stage;
-
-/// Pipelines within each other.
-const NESTED_MAX: usize = 20;
-
-/// What a pipeline runs with.
-#[derive(Clone, Debug)]
-pub(crate) struct Running<'a> {
-    pub(crate) reads: &'a Reads<'a>,
-    pub(crate) database: &'a str,
-    pub(crate) scope: Scope,
-    pub(crate) deadline: Deadline<'a>,
-    /// How many pipelines are around it.
-    pub(crate) depth: usize,
-}
-
-impl Running<'_> {
-    /// It for a pipeline within.
-    ///
-    /// # Errors
-    /// `Location51047` for too many within each other.
-    pub(super) fn within(&self, scope: Scope) -> Result<Self, Refusal> {
-        if self.depth >= NESTED_MAX {
-            let text =
-                format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_MAX}");
-            return Err(Refusal::new(Code::PipelineDepth, text));
-        }
-        Ok(Self {
-            scope,
-            depth: self.depth + 1,
-            ..*self
-        })
-    }
-}
+use super::lookup::{self, Lookup, Union};
+use super::running::Running;
+use super::stage::{Pipeline, Stage};
 
 /// What a pipeline makes of those documents of a collection that the filter finds.
 pub(crate) fn over(
@@ -53,8 +20,42 @@ pub(crate) fn over(
     running: &Running<'_>,
 ) -> Outcome<Vec<Vec<u8>>> {
     let mut query = Query::of(filter);
-    query.take(&mut stages);
+    take(&mut query, &mut stages);
     run(name, query, stages, running)
+}
+
+/// Takes over the stages at the front that a query does: filters, then one order, then a number to skip, then a limit.
+pub(crate) fn take(query: &mut Query, stages: &mut Vec<Stage>) {
+    let mut filters = Vec::new();
+    let mut taken = 0;
+    let mut step = 0;
+    for stage in stages.iter() {
+        match stage {
+            Stage::Match(filter) if step == 0 => filters.push(filter.clone()),
+            Stage::Sort(sorter) if step == 0 => {
+                query.sort = sorter.order().clone();
+                step = 1;
+            }
+            Stage::Skip(count) if step <= 1 => {
+                query.skip = *count;
+                step = 2;
+            }
+            Stage::Limit(count) if step <= 2 => {
+                query.limit = *count;
+                step = 3;
+            }
+            _ => break,
+        }
+        taken += 1;
+    }
+    stages.drain(..taken);
+    if !filters.is_empty() {
+        filters.insert(
+            0,
+            std::mem::replace(&mut query.filter, Filter::And(Vec::new())),
+        );
+        query.filter = Filter::And(filters);
+    }
 }
 
 /// What a pipeline makes of what a query finds.
@@ -101,46 +102,7 @@ pub(crate) fn run(
     pipeline.finish(running)
 }
 
-/// Stages, and what has come out of the last one.
-#[derive(Debug)]
-pub(crate) struct Pipeline {
-    stages: Vec<Stage>,
-    out: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
 impl Pipeline {
-    /// # Errors
-    /// Of each stage; `BadValue` for too many.
-    pub(crate) fn parse(
-        stages: &[Document<'_>],
-        running: &Running<'_>,
-    ) -> Result<Vec<Stage>, Refusal> {
-        if stages.len() > STAGES_MAX {
-            return Err(Refusal::bad_value(format!(
-                "a pipeline has at most {STAGES_MAX} stages"
-            )));
-        }
-        let mut all: Vec<Stage> = Vec::new();
-        for stage in stages {
-            let made = Stage::parse(*stage, running)?;
-            if !all.is_empty() && matches!(made.as_slice(), [Stage::Documents(_)]) {
-                let text = "$documents is only valid as the first stage in a pipeline.";
-                return Err(Refusal::new(Code::StageFirst, text));
-            }
-            all.extend(made);
-        }
-        Ok(all)
-    }
-
-    pub(crate) fn new(stages: Vec<Stage>) -> Self {
-        Self {
-            stages,
-            out: Vec::new(),
-            bytes: 0,
-        }
-    }
-
     /// Pushes what is there before any document comes; whether any are to come.
     fn begin(&mut self, running: &Running<'_>) -> Outcome<bool> {
         let Some(Stage::Documents(documents)) = self.stages.first_mut() else {
@@ -184,7 +146,7 @@ impl Pipeline {
                 },
                 Stage::Lookup(lookup) => {
                     running.deadline.check()?;
-                    made = lookup.apply(Document(&made), running)?;
+                    made = looked_up(lookup, Document(&made), running)?;
                 }
                 Stage::Sort(sorter) => {
                     sorter.push(made)?;
@@ -245,7 +207,7 @@ impl Pipeline {
                 Some(Stage::Sort(sorter)) => sorter.finish().into(),
                 Some(Stage::Group(group)) => group.finish(),
                 Some(Stage::Sample(sample)) => sample.finish(),
-                Some(Stage::Union(union)) => union.documents(running)?,
+                Some(Stage::Union(union)) => united(&union, running)?,
                 Some(Stage::Facet(pipelines)) => {
                     let results = pipelines
                         .into_iter()
@@ -267,6 +229,30 @@ impl Pipeline {
         }
         Ok(self.out)
     }
+}
+
+/// `$lookup`.
+fn looked_up(lookup: &Lookup, document: Document<'_>, running: &Running<'_>) -> Outcome<Vec<u8>> {
+    let filter = lookup.filter(document);
+    let found = match &lookup.pipeline {
+        None => over(&lookup.from, filter, Vec::new(), running)?,
+        Some(given) => {
+            let within = running.within(lookup.scope(document, &running.scope)?)?;
+            let stages: Vec<_> = given.iter().map(|stage| Document(stage)).collect();
+            let stages = Pipeline::parse(&stages, &within)?;
+            over(&lookup.from, filter, stages, &within)?
+        }
+    };
+    lookup.joined(document, &found)
+}
+
+/// `$unionWith`: what comes behind.
+fn united(union: &Union, running: &Running<'_>) -> Outcome<Vec<Vec<u8>>> {
+    let within = running.within(running.scope.clone())?;
+    let stages = union.pipeline.iter().flatten();
+    let stages: Vec<_> = stages.map(|stage| Document(stage)).collect();
+    let stages = Pipeline::parse(&stages, &within)?;
+    over(&union.from, Filter::And(Vec::new()), stages, &within)
 }
 
 /// `$replaceRoot`: the document that the expression gives.

@@ -5,12 +5,13 @@ use drumlin_doc::{
     Value,
 };
 
-use crate::query::Sorter;
+use crate::sorter::Sorter;
+use crate::wire::limits::STAGES_MAX;
 
 use super::bucket;
 use super::group::Group;
 use super::lookup::{Lookup, Union};
-use super::run::{Pipeline, Running};
+use super::running::Running;
 use super::sample::Sample;
 use super::unwind::Unwind;
 
@@ -36,6 +37,47 @@ pub(crate) enum Stage {
     Facet(Vec<(String, Pipeline)>),
     /// Documents that are there before any come in.
     Documents(Vec<Vec<u8>>),
+}
+
+/// Stages, and what has come out of the last one.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(super) stages: Vec<Stage>,
+    pub(super) out: Vec<Vec<u8>>,
+    pub(super) bytes: usize,
+}
+
+impl Pipeline {
+    /// # Errors
+    /// Of each stage; `BadValue` for too many.
+    pub(crate) fn parse(
+        stages: &[Document<'_>],
+        running: &Running<'_>,
+    ) -> Result<Vec<Stage>, Refusal> {
+        if stages.len() > STAGES_MAX {
+            return Err(Refusal::bad_value(format!(
+                "a pipeline has at most {STAGES_MAX} stages"
+            )));
+        }
+        let mut all: Vec<Stage> = Vec::new();
+        for stage in stages {
+            let made = Stage::parse(*stage, running)?;
+            if !all.is_empty() && matches!(made.as_slice(), [Stage::Documents(_)]) {
+                let text = "$documents is only valid as the first stage in a pipeline.";
+                return Err(Refusal::new(Code::StageFirst, text));
+            }
+            all.extend(made);
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn new(stages: Vec<Stage>) -> Self {
+        Self {
+            stages,
+            out: Vec::new(),
+            bytes: 0,
+        }
+    }
 }
 
 fn parse_text(text: impl Into<String>) -> Refusal {
@@ -103,7 +145,13 @@ impl Stage {
             "$unset" => Self::Project(unset(value, running)?),
             "$unwind" => Self::Unwind(Unwind::parse(value)?),
             "$group" => Self::Group(Box::new(Group::parse(document()?, scope)?)),
-            "$bucket" => Self::Group(Box::new(bucket::parse(document()?, scope)?)),
+            "$bucket" => {
+                let fields = document()?;
+                let (key, buckets) = bucket::parse(fields, scope)?;
+                let output = fields.get("output").and_then(Value::as_document);
+                let group = Group::of_buckets(key, buckets, output, scope)?;
+                Self::Group(Box::new(group))
+            }
             "$count" => {
                 let name = value.as_str().filter(|name| {
                     !name.is_empty() && !name.contains('.') && !name.starts_with('$')
@@ -143,8 +191,17 @@ impl Stage {
                 let size = u64::try_from(size.ok_or_else(wrong)?).map_err(|_| wrong())?;
                 Self::Sample(Sample::new(size, scope.seed))
             }
-            "$lookup" => Self::Lookup(Box::new(Lookup::parse(document()?, running)?)),
-            "$unionWith" => Self::Union(Union::parse(value, running)?),
+            "$lookup" => {
+                let lookup = Lookup::parse(document()?, running)?;
+                let names = lookup.bound.iter().map(|(name, _)| name.clone());
+                check_given(lookup.pipeline.as_deref(), names.collect(), running)?;
+                Self::Lookup(Box::new(lookup))
+            }
+            "$unionWith" => {
+                let union = Union::parse(value, running)?;
+                check_given(union.pipeline.as_deref(), Vec::new(), running)?;
+                Self::Union(union)
+            }
             "$facet" => Self::Facet(facets(document()?, running)?),
             "$documents" => Self::Documents(documents(value, running)?),
             _ => {
@@ -155,6 +212,22 @@ impl Stage {
             }
         }])
     }
+}
+
+/// Parses a pipeline within, so that what is wrong in it is told at once. The names that it knows have values when it runs.
+fn check_given(
+    given: Option<&[Vec<u8>]>,
+    names: Vec<String>,
+    running: &Running<'_>,
+) -> Result<(), Refusal> {
+    let mut scope = running.scope.clone();
+    scope.names.extend(names);
+    let stages: Vec<_> = given
+        .unwrap_or_default()
+        .iter()
+        .map(|it| Document(it))
+        .collect();
+    Pipeline::parse(&stages, &running.within(scope)?).map(|_| ())
 }
 
 fn count(name: &str, value: Value<'_>, least: i64, code: Code) -> Result<u64, Refusal> {
