@@ -1,5 +1,5 @@
 //! Goal: the fuzz targets hold on every machine, without a fuzzer. Method: each target runs over
-//! its committed corpus, then over seeded mutations of it. `DRUMLIN_FUZZ_ROUNDS` sets how many,
+//! its committed corpus, then over seeded mutations of it; every core has one at a time. `DRUMLIN_FUZZ_ROUNDS` sets how many,
 //! `DRUMLIN_FUZZ_SEED` from which seed, `DRUMLIN_FUZZ_TARGET` for which target alone. The memory that a run
 //! takes is counted by the allocator and bounded by its input; an input that goes on and on ends the process.
 
@@ -15,7 +15,9 @@ mod counted;
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::hint::black_box;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -230,23 +232,36 @@ fn rounds(target: Target) -> u64 {
 #[test]
 fn every_target_survives_its_corpus_and_mutations_of_it() {
     let only = std::env::var("DRUMLIN_FUZZ_TARGET").ok();
+    let is_asked = |target: &&Target| only.as_ref().is_none_or(|only| only == target.0);
+    let asked: Vec<Target> = TARGETS.iter().filter(is_asked).copied().collect();
+    assert!(!asked.is_empty(), "no target {only:?}");
+    let next = AtomicUsize::new(0);
+    let survive_in_turn = || {
+        while let Some(target) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
+            survive(*target);
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(survive_in_turn);
+        }
+    });
+}
+
+fn survive(target: Target) {
     let seed = setting("DRUMLIN_FUZZ_SEED").unwrap_or(1);
-    for target in TARGETS {
-        if only.as_ref().is_some_and(|only| only != target.0) {
-            continue;
-        }
-        let (seeds, rounds) = (corpus(target.0), rounds(*target));
-        let (outcome, most) = drive_measured(*target, &seeds, rounds, seed);
-        if let Err(failure) = outcome {
-            let kept = keep(target.0, &failure.input);
-            panic!("{failure}\nkept as {}", kept.display());
-        }
-        println!(
-            "{}: {} corpus files, {rounds} rounds, at most {most:?}",
-            target.0,
-            seeds.len()
-        );
+    let (seeds, rounds) = (corpus(target.0), rounds(target));
+    let (outcome, most) = drive_measured(target, &seeds, rounds, seed);
+    if let Err(failure) = outcome {
+        let kept = keep(target.0, &failure.input);
+        panic!("{failure}\nkept as {}", kept.display());
     }
+    println!(
+        "{}: {} corpus files, {rounds} rounds, at most {most:?}",
+        target.0,
+        seeds.len()
+    );
 }
 
 #[test]
