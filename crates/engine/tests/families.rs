@@ -4,8 +4,13 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use drumlin::{ColumnFamily, Db, FamilyOptions, Options, Tuning, WriteBatch, WriteOptions};
+use drumlin::{
+    ColumnFamily, Db, EventListener, FamilyOptions, FlushInfo, Options, Tuning, WriteBatch,
+    WriteOptions,
+};
 use drumlin_testkit::memory_dir;
 
 /// As much as the system reserves of a WAL at a time.
@@ -74,21 +79,67 @@ fn flushing_many_families_takes_no_disk_beyond_what_they_hold() {
 }
 
 #[test]
-fn idle_families_do_not_keep_the_wal() {
-    let dir = memory_dir();
-    let db = Db::open(dir.path(), options(Some(0))).unwrap();
-    for family in families(&db, 50) {
-        db.put_cf(&family, b"key", b"value", &WriteOptions::default())
-            .unwrap();
+fn idle_families_keep_no_more_than_a_memtables_worth_of_wal() {
+    let most_with = |idle| {
+        let dir = memory_dir();
+        let db = Db::open(dir.path(), options(Some(0))).unwrap();
+        let families = families(&db, idle);
+        let mut most = 0;
+        for at in 0..100_000_u32 {
+            // Three times, so that they are idle again.
+            if at.is_multiple_of(40_000) {
+                for family in &families {
+                    db.put_cf(family, b"key", b"value", &WriteOptions::default())
+                        .unwrap();
+                }
+            }
+            db.put(at.to_be_bytes(), [0; 1000]).unwrap();
+            if at.is_multiple_of(1000) {
+                most = most.max(bytes_on_disk(dir.path(), ".log"));
+            }
+        }
+        db.close().unwrap();
+        most
+    };
+    let (alone, many) = (most_with(0), most_with(300));
+    // Files are reserved whole, so one more may be on the disk.
+    let allowed = alone + 2 * WRITE_BUFFER as u64;
+    assert!(
+        many <= allowed,
+        "{many} bytes of WAL, {alone} without idle families"
+    );
+}
+
+/// Counts the flushes of one family.
+#[derive(Default)]
+struct SlowFlushes(AtomicUsize);
+
+impl EventListener for SlowFlushes {
+    fn flushed(&self, info: &FlushInfo) {
+        self.0
+            .fetch_add(usize::from(info.family == "family0"), Ordering::Relaxed);
     }
-    let mut most = 0;
-    for at in 0..100_000_u32 {
+}
+
+#[test]
+fn a_family_that_is_written_to_slowly_is_not_taken_for_idle() {
+    let dir = memory_dir();
+    let flushes = Arc::new(SlowFlushes::default());
+    let with_listener = Options {
+        listener: Some(Arc::clone(&flushes) as Arc<dyn EventListener>),
+        ..options(Some(0))
+    };
+    let db = Db::open(dir.path(), with_listener).unwrap();
+    let slow = families(&db, 1).remove(0);
+    for at in 0..60_000_u32 {
         db.put(at.to_be_bytes(), [0; 1000]).unwrap();
-        if at.is_multiple_of(1000) {
-            most = most.max(bytes_on_disk(dir.path(), ".log"));
+        if at.is_multiple_of(8) {
+            db.put_cf(&slow, at.to_be_bytes(), [0; 100], &WriteOptions::default())
+                .unwrap();
         }
     }
-    assert!(most <= 12 * WRITE_BUFFER as u64, "{most} bytes of WAL");
+    let flushes = flushes.0.load(Ordering::Relaxed);
+    assert!(flushes <= 4, "{flushes} flushes of 1 MB in 60");
     db.close().unwrap();
 }
 

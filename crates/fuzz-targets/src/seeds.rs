@@ -497,6 +497,14 @@ impl Corpus {
             [DBOptions]\n  max_open_files=-1\n\n[CFOptions \"default\"]\n  comparator=x\n\n\
             [TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n";
         self.add("options_file", "own", own.to_vec());
+        let later = "\n[CFOptions \"later\"]\n  comparator=y\n";
+        let checksum = drumlin_base::checksum::crc32c(later.as_bytes());
+        let (len, end) = (later.len(), "# Families that came later follow.\n");
+        let added = format!("{end}# Added: {len} bytes, checksum {checksum:08x}\n{later}");
+        let added = [own, added.as_bytes()].concat();
+        self.add("options_file", "added", added.clone());
+        let torn = added.len() - 4;
+        self.add("options_file", "added-torn", added[..torn].to_vec());
         let backup = b"1700000000\n17\nmetadata 6E6F7465\n3\nprivate/2/CURRENT crc32 98\n\
             shared/000004.sst crc32 1\nshared_checksum/000007_sABC_9.sst crc32 4294967295\n";
         self.add("backup_meta", "schema-1", backup.to_vec());

@@ -155,7 +155,12 @@ fn the_engine_points_one_way() {
             "write/batch_view",
         ],
         &["wal/record"],
-        &["options/file", "version", "wal/preallocator"],
+        &[
+            "options/added",
+            "options/file",
+            "version",
+            "wal/preallocator",
+        ],
         &["read/resident/layout", "wal/log"],
         &[
             "caches",

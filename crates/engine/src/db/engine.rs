@@ -186,6 +186,7 @@ impl Engine {
             }
             self.store.remove_obsolete(&mut state);
             state.closed = true;
+            *self.store.files.options.lock() = None;
             std::mem::take(&mut state.spare_wals)
         };
         for number in spare {

@@ -708,6 +708,7 @@ impl Opener<'_> {
             preallocator,
             unsynced_wals: wal.unsynced(),
             archive,
+            options: Mutex::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::options::settings::FamilyOptions;
 use crate::options::stored as stored_options;
 use crate::options::stored::Proposed;
 use crate::store::install::current_version;
-use crate::store::state::{FamilyState, State};
+use crate::store::state::FamilyState;
 use crate::store::store::Store;
 use crate::wal::change::WhatChanged;
 
@@ -56,7 +56,8 @@ pub(crate) fn create_family(
             .families
             .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
         engine.store.publish_families(&state);
-        rewrite_options(engine, &state);
+        let told = stored_options::add_family(&engine.store, &state, &family);
+        report_untold(engine, told);
         drop(state);
         change_log::end(engine, log, &change)?;
         Ok(family)
@@ -88,17 +89,18 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
         engine.writes.env.full.remove(family.id);
         state.families.remove(&family.id);
         engine.store.publish_families(&state);
-        rewrite_options(engine, &state);
+        let told = stored_options::write_options(&engine.store, &state, &Proposed::default());
+        report_untold(engine, told);
         engine.store.changed.notify_all();
         drop(state);
         change_log::end(engine, log, &change)
     })
 }
 
-/// Tells the OPTIONS file of the families there are now. The MANIFEST has been written, so a
-/// failure here is no failure of the operation.
-fn rewrite_options(engine: &Engine, state: &State) {
-    if let Err(error) = stored_options::write_options(&engine.store, state, &Proposed::default()) {
+/// Reports that the OPTIONS file could not be told of the families there are now. The MANIFEST has been written, so
+/// that is no failure of the operation.
+fn report_untold(engine: &Engine, told: Result<()>) {
+    if let Err(error) = told {
         tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
         engine.store.watch.report_error(&error);
     }

@@ -5,14 +5,16 @@
 //! strict: only sections and keys that RocksDB 7.8 knows, because it refuses a file with any other
 //! and crashes on a table factory it has never heard of. Format page: `docs/format/options-file.md`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use drumlin_base::{Error, Result};
-use drumlin_fs::{CreateOptions, FileKind, FileSystem};
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, WritableFile};
 use drumlin_table::TableFormat;
 
 use crate::files::names::{self, FileName};
+use crate::options::added;
 use crate::version::obsolete::OPTIONS_FILES_KEPT;
 
 /// Largest OPTIONS file that is read.
@@ -241,6 +243,16 @@ impl OptionsFile {
         }
     }
 
+    /// What the file `bytes` says, without a family that was not added whole.
+    ///
+    /// # Errors
+    /// As [`OptionsFile::parse`]; `NotSupported` for text that is not UTF-8.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        let text = std::str::from_utf8(added::sound_part(bytes))
+            .map_err(|_| Error::not_supported("the options file is not UTF-8"))?;
+        Self::parse(text)
+    }
+
     /// The file's text.
     ///
     /// # Errors
@@ -250,6 +262,7 @@ impl OptionsFile {
         let mut file = Self::default();
         let mut version = Section::default();
         let mut at = Place::Nowhere;
+        let mut names = BTreeSet::new();
         for (line, text) in (1..).zip(text.lines()) {
             let text = without_comment(text);
             let fails = |what: &str| Error::corruption(format!("{what} in line {line}: {text:?}"));
@@ -260,7 +273,7 @@ impl OptionsFile {
                 let title = title.strip_suffix(']');
                 let title = title.ok_or_else(|| fails("a section title has no end"))?;
                 at = file
-                    .enter(title)
+                    .enter(title, &mut names)
                     .ok_or_else(|| fails("the section is unknown or out of place"))?;
                 continue;
             }
@@ -292,8 +305,8 @@ impl OptionsFile {
         Ok(file)
     }
 
-    /// Opens the section called `title`; `None` when there is none or it cannot stand here.
-    fn enter(&mut self, title: &str) -> Option<Place> {
+    /// Opens the section called `title`; `None` when there is none or it cannot stand here. `names` are the families so far.
+    fn enter(&mut self, title: &str, names: &mut BTreeSet<String>) -> Option<Place> {
         let (kind, argument) = match title.split_once('"') {
             None => (title.trim(), None),
             Some((kind, rest)) => (kind.trim(), Some(unescape(rest.strip_suffix('"')?))),
@@ -302,7 +315,7 @@ impl OptionsFile {
             ("Version", None) => Some(Place::Version),
             ("DBOptions", None) => Some(Place::Database),
             ("CFOptions", Some(name)) => {
-                if self.family(&name).is_some() {
+                if !names.insert(name.clone()) {
                     return None;
                 }
                 self.families.push(FamilySection {
@@ -336,16 +349,10 @@ impl OptionsFile {
         out.push_str("\n[DBOptions]\n");
         put_section(&mut out, &self.database);
         for family in &self.families {
-            let name = escape(&family.name);
-            let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
-            put_section(&mut out, &family.options);
-            let factory = match family.table_format() {
-                TableFormat::Block => BLOCK_BASED,
-                _ => PLAIN,
-            };
-            let _ = writeln!(out, "\n[TableOptions/{factory} \"{name}\"]");
-            put_section(&mut out, &family.table);
+            put_family(&mut out, family);
         }
+        out.push('\n');
+        out.push_str(added::END);
         out
     }
 }
@@ -357,6 +364,18 @@ enum Place {
     Database,
     Family,
     Table,
+}
+
+fn put_family(out: &mut String, family: &FamilySection) {
+    let name = escape(&family.name);
+    let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
+    put_section(out, &family.options);
+    let factory = match family.table_format() {
+        TableFormat::Block => BLOCK_BASED,
+        _ => PLAIN,
+    };
+    let _ = writeln!(out, "\n[TableOptions/{factory} \"{name}\"]");
+    put_section(out, &family.table);
 }
 
 fn put_section(out: &mut String, section: &Section) {
@@ -432,9 +451,7 @@ pub fn read_newest(files: &dyn FileSystem, dir: &Path) -> Result<Option<OptionsF
     };
     let path = names::options(dir, number);
     let bytes = files.read_file(&path, FILE_BYTES_MAX)?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::not_supported("the options file is not UTF-8").with_file(&path))?;
-    let file = OptionsFile::parse(text).map_err(|error| error.with_file(&path))?;
+    let file = OptionsFile::read(&bytes).map_err(|error| error.with_file(&path))?;
     Ok(Some(file))
 }
 
@@ -458,18 +475,43 @@ pub fn remove_older(files: &dyn FileSystem, dir: &Path) -> Result<()> {
         .try_for_each(|number| files.remove(&names::options(dir, *number)))
 }
 
+/// The OPTIONS file of an open store, to which families are added.
+#[derive(Debug)]
+pub struct LiveFile(Box<dyn WritableFile>);
+
+impl LiveFile {
+    /// Adds the options of a family that the file does not name yet.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; nothing may be added to this file then.
+    pub(crate) fn add(&mut self, family: &FamilySection) -> Result<()> {
+        let mut text = String::new();
+        put_family(&mut text, family);
+        self.0.append(added::piece(&text).as_bytes())?;
+        match drumlin_base::bug!("added-options-unsynced") {
+            true => Ok(()),
+            false => self.0.sync(),
+        }
+    }
+}
+
 /// Writes `options` as OPTIONS file `number` of `dir`: whole under a temporary name, then renamed.
 ///
 /// # Errors
 /// `Io`, `NoSpace`.
-pub fn write(files: &dyn FileSystem, dir: &Path, number: u64, options: &OptionsFile) -> Result<()> {
+pub fn write(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+    options: &OptionsFile,
+) -> Result<LiveFile> {
     let temp = names::temp(dir, number);
     let mut file = files.create(&temp, CreateOptions::new(FileKind::Other))?;
     file.append(options.to_text().as_bytes())?;
     file.sync()?;
-    file.close()?;
     files.rename(&temp, &names::options(dir, number))?;
-    files.sync_dir(dir)
+    files.sync_dir(dir)?;
+    Ok(LiveFile(file))
 }
 
 #[cfg(test)]

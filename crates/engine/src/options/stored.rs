@@ -126,6 +126,9 @@ pub(crate) struct Proposed<'a> {
 /// # Errors
 /// `Io`, `NoSpace`; the older files are then still there.
 pub(crate) fn write_options(store: &Store, state: &State, proposed: &Proposed<'_>) -> Result<()> {
+    // Nothing is added to a file that may not be the newest, or may name families that are gone.
+    let mut live = store.files.options.lock();
+    *live = None;
     let stored = read(&store.id.dir, &store.id.options)?;
     let mut options = present_options(store, state, stored, proposed);
     if store.id.wal_dir != store.id.dir {
@@ -138,8 +141,30 @@ pub(crate) fn write_options(store: &Store, state: &State, proposed: &Proposed<'_
         options.keep_wal_beside();
     }
     let files = &*store.id.env.files;
-    options_file::write(files, &store.id.dir, store.files.numbers.take(), &options)?;
+    let number = store.files.numbers.take();
+    let written = options_file::write(files, &store.id.dir, number, &options)?;
+    *live = Some(written);
     options_file::remove_older(files, &store.id.dir)
+}
+
+/// Adds the options of `family`, which is new, to the OPTIONS file.
+///
+/// # Errors
+/// As [`write_options`], which is tried where nothing can be added.
+pub(crate) fn add_family(store: &Store, state: &State, family: &Family) -> Result<()> {
+    let section = section_of(store, family, &family.settings(), None);
+    let added = store
+        .files
+        .options
+        .lock()
+        .as_mut()
+        .map(|live| live.add(&section));
+    match added {
+        Some(Ok(())) => return Ok(()),
+        Some(Err(error)) => store.watch.report_error(&error),
+        None => {}
+    }
+    write_options(store, state, &Proposed::default())
 }
 
 /// The OPTIONS file for a copy of the database as it is in `state`; the copy has its WAL beside its

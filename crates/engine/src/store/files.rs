@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use drumlin_base::sync::Mutex;
 use drumlin_fs::RateLimiter;
 
 use crate::files::space::Space;
 use crate::files::trash::Trash;
+use crate::options::file::LiveFile;
 use crate::version::FileNumbers;
 use crate::wal::archive::WalArchive;
 use crate::wal::log::UnsyncedWals;
@@ -25,4 +27,6 @@ pub(crate) struct Files {
     pub(crate) unsynced_wals: Arc<UnsyncedWals>,
     /// WAL files kept for those who follow changes.
     pub(crate) archive: Arc<WalArchive>,
+    /// The OPTIONS file, where it is as this store wrote it. Locked with the state's lock held.
+    pub(crate) options: Mutex<Option<LiveFile>>,
 }

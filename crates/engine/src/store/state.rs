@@ -61,6 +61,9 @@ pub(crate) struct FamilyState {
     pub(crate) mutable: Arc<Memtable>,
     /// The oldest WAL that may hold entries of `mutable`.
     pub(crate) mutable_oldest_wal: u64,
+    /// What `mutable` had when the live WAL began, and whether that was all it had a WAL before.
+    had: usize,
+    had_no_more: bool,
     /// Oldest first.
     pub(crate) immutables: VecDeque<Immutable>,
     pub(crate) version: Arc<Version>,
@@ -127,6 +130,30 @@ impl FamilyState {
         self.install();
     }
 
+    /// Notes that a new WAL begins.
+    pub(crate) fn note_new_wal(&mut self) {
+        let has = entries(&self.mutable);
+        self.had_no_more = has == self.had;
+        self.had = has;
+    }
+
+    /// Whether nothing was written since the WAL before the live one began.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.had_no_more && entries(&self.mutable) == self.had
+    }
+
+    /// Bytes of all memtables.
+    pub(crate) fn memtable_bytes(&self) -> usize {
+        let immutables = self.immutables.iter().map(|it| &it.memtable);
+        let all = immutables.chain([&self.mutable]);
+        all.map(|memtable| memtable.bytes()).sum()
+    }
+
+    /// Whether there are as many memtables as there may be.
+    pub(crate) fn is_line_full(&self) -> bool {
+        1 + self.immutables.len() >= self.family.settings().tuning.memtables_max
+    }
+
     /// Whether work that can wait is worth a try: not where it found no space and nothing changed since.
     pub(crate) fn may_have_space(&self) -> bool {
         self.no_space_at != Some(self.installs)
@@ -168,6 +195,10 @@ impl FamilyState {
             self.installs,
         ));
     }
+}
+
+fn entries(memtable: &Memtable) -> usize {
+    memtable.entries() + memtable.range_tombstone_count()
 }
 
 impl State {
@@ -220,6 +251,8 @@ impl FamilyState {
             family,
             mutable,
             mutable_oldest_wal: wal,
+            had: 0,
+            had_no_more: false,
             immutables: VecDeque::new(),
             version,
             flushing: false,

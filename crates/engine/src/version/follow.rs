@@ -14,7 +14,7 @@ use drumlin_fs::FileSystem;
 use super::left_files::Leaving;
 use super::manifest::locate_manifest;
 use super::recover::{check_blob_file, check_table};
-use super::set::fill_epochs;
+use super::set::{apply_edits, fill_epochs};
 use super::{BlobFileAddition, FamilyVersions, RecoveredInfo, VersionEdit, VersionSet};
 use crate::files::names;
 use crate::wal::record::Verdict;
@@ -150,13 +150,13 @@ impl VersionSet {
                 }
                 continue;
             }
-            let Some(family) = next.get(&id) else {
+            let Some(family) = next.get_mut(&id) else {
                 let message = format!("an edit concerns the unknown family {id}");
                 return Err(Error::corruption(message));
             };
             let mut next_epoch = family.next_epoch;
             fill_epochs(edit, family, &mut next_epoch);
-            self.build(std::slice::from_ref(edit), &mut next, &mut leaving)?;
+            apply_edits(family, std::slice::from_ref(edit), &mut leaving)?;
         }
         self.families = next;
         edits.iter().for_each(|edit| self.recorded.apply(edit));

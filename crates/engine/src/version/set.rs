@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// A MANIFEST below this size is never rolled, in bytes.
 const MANIFEST_BYTES_MIN: u64 = 16 << 20;
 
+/// Families as an edit leaves them; `None` where it drops them. Not all of them: there may be thousands.
+type Changed = BTreeMap<u32, Option<FamilyVersions>>;
+
 /// The present versions and their MANIFEST. See the module's text.
 #[derive(Debug)]
 pub struct VersionSet {
@@ -146,7 +149,7 @@ impl VersionSet {
 
     /// WAL files below this number hold nothing any family still needs, and no section of two-phase commit.
     pub fn min_log_number(&self) -> u64 {
-        let oldest = oldest_log(&self.families);
+        let oldest = self.oldest_log(&Changed::new());
         let needed = oldest.max(self.recorded.min_log_number_to_keep);
         needed.min(self.kept_from)
     }
@@ -193,13 +196,12 @@ impl VersionSet {
             return Err(Error::invalid_argument(message));
         }
         self.complete(&mut edits)?;
-        let mut next = self.families.clone();
         let mut leaving = Leaving::default();
-        self.build(&edits, &mut next, &mut leaving)?;
+        let next = self.build(&edits, &mut leaving)?;
         if !self.sections.is_used() {
             return self.commit(edits, next, leaving);
         }
-        let (kept_before, needed) = (self.kept_from, oldest_log(&next));
+        let (kept_before, needed) = (self.kept_from, self.oldest_log(&next));
         self.keep_sections(&mut edits, needed);
         let done = self.commit(edits, next, leaving);
         match &done {
@@ -243,8 +245,8 @@ impl VersionSet {
             ..VersionEdit::of_family(id)
         }];
         self.fill_numbers(&mut edits);
-        let mut next = self.families.clone();
-        next.insert(id, FamilyVersions::new(id, name, order, log_number));
+        let family = FamilyVersions::new(id, name, order, log_number);
+        let next = Changed::from([(id, Some(family))]);
         self.commit(edits, next, Leaving::default())?;
         Ok(id)
     }
@@ -257,8 +259,7 @@ impl VersionSet {
     /// [`VersionSet::log_and_apply`].
     pub fn drop_family(&mut self, id: u32, last_seqno: SeqNo) -> Result<()> {
         self.check_writable()?;
-        let mut next = self.families.clone();
-        let Some(family) = (id != 0).then(|| next.remove(&id)).flatten() else {
+        let Some(family) = self.families.get(&id).filter(|_| id != 0) else {
             let message = format!("family {id} cannot be dropped: default, or not there");
             return Err(Error::invalid_argument(message));
         };
@@ -270,8 +271,8 @@ impl VersionSet {
         }];
         self.fill_numbers(&mut edits);
         let mut leaving = Leaving::default();
-        leaving.take_all(&family);
-        self.commit(edits, next, leaving)
+        leaving.take_all(family);
+        self.commit(edits, Changed::from([(id, None)]), leaving)
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -321,40 +322,51 @@ impl VersionSet {
         }
     }
 
-    pub(super) fn build(
-        &self,
-        edits: &[VersionEdit],
-        next: &mut BTreeMap<u32, FamilyVersions>,
-        leaving: &mut Leaving,
-    ) -> Result<()> {
-        for (id, family) in next {
-            let mut builder = VersionBuilder::new(Arc::clone(&family.current));
-            let mut changed = false;
-            for edit in edits.iter().filter(|edit| edit.column_family == *id) {
-                builder.apply(edit)?;
-                changed |= edit.changes_tables()
-                    || !edit.blob_additions.is_empty()
-                    || !edit.blob_garbage.is_empty();
-                family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
-                family.cursors.extend(edit.compact_cursors.iter().cloned());
-                let epochs = edit.new_files.iter().map(|(_, file)| file.epoch + 1);
-                family.next_epoch = epochs.fold(family.next_epoch, u64::max);
-            }
-            if changed {
-                let built = builder.build(&family.order)?;
-                family.current = built.version;
-                leaving.tables.extend(built.removed);
-                leaving.blobs.extend(built.removed_blobs);
+    /// The families that `edits` change, as they leave them.
+    fn build(&self, edits: &[VersionEdit], leaving: &mut Leaving) -> Result<Changed> {
+        let mut next = Changed::new();
+        for edit in edits {
+            let id = edit.column_family;
+            if let Some(family) = self.families.get(&id) {
+                next.entry(id).or_insert_with(|| Some(family.clone()));
             }
         }
-        Ok(())
+        let mut changed = next.values_mut().flatten();
+        changed.try_for_each(|family| apply_edits(family, edits, leaving))?;
+        Ok(next)
+    }
+
+    /// Installs `next`; what was there before.
+    fn install(&mut self, next: Changed) -> Changed {
+        let mut before = Changed::new();
+        for (id, family) in next {
+            let old = match family {
+                Some(family) => self.families.insert(id, family),
+                None => self.families.remove(&id),
+            };
+            before.insert(id, old);
+        }
+        before
+    }
+
+    /// The oldest WAL that a family needs once `next` is installed.
+    fn oldest_log(&self, next: &Changed) -> u64 {
+        let stay = self
+            .families
+            .iter()
+            .filter(|(id, _)| !next.contains_key(id));
+        let stay = stay.map(|(_, family)| family);
+        let logs = stay
+            .chain(next.values().flatten())
+            .map(|family| family.log_number);
+        logs.min().unwrap_or(0)
     }
 
     /// Writes `edits`, then installs `next`.
     fn commit(
         &mut self,
         mut edits: Vec<VersionEdit>,
-        next: BTreeMap<u32, FamilyVersions>,
+        next: Changed,
         leaving: Leaving,
     ) -> Result<()> {
         if let (Some((change, last)), Some(edit)) = (self.next_change.take(), edits.last_mut()) {
@@ -382,7 +394,7 @@ impl VersionSet {
         if !self.append(&records) {
             self.roll_with(&edits, next)?;
         } else {
-            self.families = next;
+            self.install(next);
             edits.iter().for_each(|edit| self.recorded.apply(edit));
         }
         self.note_left(leaving);
@@ -391,10 +403,9 @@ impl VersionSet {
 
     /// An edit that ends the tracking of WAL files no family of `next` needs; a record of its own,
     /// as other readers want it.
-    fn forget_wals(&self, next: &BTreeMap<u32, FamilyVersions>) -> Option<VersionEdit> {
-        let needed = next.values().map(|family| family.log_number).min()?;
-        let needed = needed.min(self.kept_from);
+    fn forget_wals(&self, next: &Changed) -> Option<VersionEdit> {
         let (oldest, _) = self.recorded.wals.first_key_value()?;
+        let needed = self.oldest_log(next).min(self.kept_from);
         (*oldest < needed).then(|| VersionEdit {
             wals_deleted_below: Some(needed),
             ..VersionEdit::default()
@@ -431,13 +442,9 @@ impl VersionSet {
         }
     }
 
-    /// Writes a new MANIFEST of `families` and of the numbers after `edits`; installs both.
-    fn roll_with(
-        &mut self,
-        edits: &[VersionEdit],
-        families: BTreeMap<u32, FamilyVersions>,
-    ) -> Result<()> {
-        let families = std::mem::replace(&mut self.families, families);
+    /// Writes a new MANIFEST of `next` and of the numbers after `edits`; installs both.
+    fn roll_with(&mut self, edits: &[VersionEdit], next: Changed) -> Result<()> {
+        let families_before = self.install(next);
         let recorded = self.recorded.clone();
         edits.iter().for_each(|edit| self.recorded.apply(edit));
         let (before, number) = (self.manifest_number, self.numbers.take());
@@ -449,7 +456,7 @@ impl VersionSet {
             .manifests
             .extend(Some(obsolete).filter(|&number| number != 0));
         if let Err(error) = &rolled {
-            self.families = families;
+            self.install(families_before);
             self.recorded = recorded;
             if error.kind() != ErrorKind::NoSpace {
                 self.poison = Some(error.duplicate());
@@ -491,10 +498,31 @@ impl VersionSet {
     }
 }
 
-/// The oldest WAL that a family of `families` needs.
-fn oldest_log(families: &BTreeMap<u32, FamilyVersions>) -> u64 {
-    let oldest = families.values().map(|family| family.log_number).min();
-    oldest.unwrap_or(0)
+/// Has `family` as those of `edits` that concern it leave it.
+pub(super) fn apply_edits(
+    family: &mut FamilyVersions,
+    edits: &[VersionEdit],
+    leaving: &mut Leaving,
+) -> Result<()> {
+    let mut builder = VersionBuilder::new(Arc::clone(&family.current));
+    let mut changed = false;
+    for edit in edits.iter().filter(|edit| edit.column_family == family.id) {
+        builder.apply(edit)?;
+        changed |= edit.changes_tables()
+            || !edit.blob_additions.is_empty()
+            || !edit.blob_garbage.is_empty();
+        family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
+        family.cursors.extend(edit.compact_cursors.iter().cloned());
+        let epochs = edit.new_files.iter().map(|(_, file)| file.epoch + 1);
+        family.next_epoch = epochs.fold(family.next_epoch, u64::max);
+    }
+    if changed {
+        let built = builder.build(&family.order)?;
+        family.current = built.version;
+        leaving.tables.extend(built.removed);
+        leaving.blobs.extend(built.removed_blobs);
+    }
+    Ok(())
 }
 
 /// Gives the tables of `edit` that have no epoch one.

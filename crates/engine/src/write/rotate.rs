@@ -42,7 +42,7 @@ impl WriteEnv {
         self.make_immutables(log, state, &[id])
     }
 
-    /// Makes the memtables of the families `ids` immutable, at the cost of one new WAL; those that are empty, or
+    /// Makes the memtables of the families `ids` (ascending) immutable, at the cost of one new WAL; those that are empty, or
     /// have no place for one more, stay as they are.
     ///
     /// Requires: as [`WriteEnv::rotate`].
@@ -54,11 +54,13 @@ impl WriteEnv {
         if self.store.health() == Health::Poisoned {
             return Err(self.store.refusal(&state));
         }
+        let waits = self.store.memtables_wait(&state);
         let can_go = |id: &u32| {
             let family = state.families.get(id);
-            family.is_some_and(|family| !family.mutable.is_empty()) && self.has_place(&state, *id)
+            family.is_some_and(|family| !family.mutable.is_empty() && !family.is_line_full())
         };
-        let ids: Vec<u32> = ids.iter().copied().filter(can_go).collect();
+        let mut ids = ids.to_vec();
+        ids.retain(|id| !waits && can_go(id));
         if ids.is_empty() {
             return Ok(());
         }
@@ -74,12 +76,13 @@ impl WriteEnv {
         self.switch_wal_or_degrade(log, &mut state)?;
         let wal = log.wal.number();
         for (id, family) in &mut state.families {
-            if ids.contains(id) {
+            if ids.binary_search(id).is_ok() {
                 make_immutable(family, wal);
             } else if family.mutable.is_empty() {
                 // Nothing of an empty memtable is in older WALs.
                 family.mutable_oldest_wal = wal;
             }
+            family.note_new_wal();
         }
         drop(state);
         self.store.changes.fetch_add(1, Ordering::Relaxed);
@@ -103,11 +106,7 @@ impl WriteEnv {
     /// Whether the family may have one more immutable memtable.
     pub(crate) fn has_place(&self, state: &State, id: u32) -> bool {
         let family = state.families.get(&id);
-        let has_place = family.is_none_or(|family| {
-            let settings = family.family.settings();
-            1 + family.immutables.len() < settings.tuning.memtables_max
-        });
-        has_place && !self.store.memtables_wait(state)
+        !family.is_some_and(FamilyState::is_line_full) && !self.store.memtables_wait(state)
     }
 
     /// The state, once the family may have one more immutable memtable.
@@ -176,7 +175,7 @@ impl WriteEnv {
         // What holds a prepared transaction and nothing else goes by no flush.
         let unflushed = self.store.oldest_unflushed_wal.load(Ordering::Acquire);
         if log.wal.live_bytes_from(unflushed) < self.wal_bytes_max() {
-            return Ok(());
+            return self.release_idle(log, unflushed, no_stall);
         }
         self.store.published.wait_settled(log.last_seqno);
         let state = self.store.lock_state();
@@ -207,6 +206,45 @@ impl WriteEnv {
             },
             _ => Ok(()),
         }
+    }
+
+    /// Flushes families that nothing was written to for a while, together, when they hold more than a memtable's worth of
+    /// WAL beside what the others need. Those that are written to are not: their tables would be small for ever.
+    fn release_idle(&self, log: &mut LogState, unflushed: u64, no_stall: bool) -> Result<()> {
+        let live = log.wal.live_bytes_from(unflushed);
+        let families = self.store.families.load();
+        let largest = families.values().map(|family| family.write_buffer()).max();
+        let largest = largest.unwrap_or(0);
+        // The usual case takes no lock.
+        if families.len() < 2
+            || live < largest as u64
+            || drumlin_base::bug!("idle-families-keep-wal")
+        {
+            return Ok(());
+        }
+        self.store.published.wait_settled(log.last_seqno);
+        let state = self.store.lock_state();
+        let (idle, busy): (Vec<_>, Vec<_>) =
+            state.families.iter().partition(|(_, it)| it.is_idle());
+        let used: usize = busy.iter().map(|(_, family)| family.memtable_bytes()).sum();
+        let allowed = (used + largest) as u64;
+        let holds = |family: &FamilyState| {
+            let bytes = log.wal.live_bytes_from(family.mutable_oldest_wal);
+            !family.mutable.is_empty() && bytes > allowed
+        };
+        let idle = idle.into_iter().filter(|(_, family)| holds(family));
+        let ids: Vec<u32> = idle.map(|(&id, _)| id).collect();
+        drop(state);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.rotate_together(log, &ids)?;
+        if self.store.runs_inline() && !no_stall {
+            // Nobody else does.
+            let mut ids = ids.into_iter();
+            ids.try_for_each(|id| self.background.wait_for_flushed(id).map(drop))?;
+        }
+        Ok(())
     }
 
     /// Begins a new WAL and records in the MANIFEST that no older one is needed.

@@ -27,6 +27,8 @@ mod damage;
 #[cfg(test)]
 mod disk_space;
 #[cfg(test)]
+mod families;
+#[cfg(test)]
 mod follower;
 #[cfg(test)]
 mod io_errors;

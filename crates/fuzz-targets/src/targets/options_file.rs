@@ -1,12 +1,11 @@
-//! OPTIONS files: an accepted text, written again, is accepted and says the same.
+//! OPTIONS files, families that were added among them: an accepted file, written again, is accepted and says the same.
 
 use drumlin::internals::options_file::OptionsFile;
 
 use super::expect::or_blamed;
 
 pub(crate) fn run(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let Some(options) = or_blamed(OptionsFile::parse(&text)) else {
+    let Some(options) = or_blamed(OptionsFile::read(data)) else {
         return;
     };
     let written = options.to_text();
