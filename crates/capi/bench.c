@@ -104,6 +104,18 @@ int main(int argc, char** argv) {
     rocksdb_iter_seek(it, key, 16);
   }
   end("seekrandom", keys / 4);
+  begin();
+  for (uint64_t at = 0; at < keys / 4; at++) {
+    char limit[32];
+    uint64_t from = draw(keys), bytes = 0;
+    snprintf(key, sizeof key, "%016llu", (unsigned long long)from);
+    snprintf(limit, sizeof limit, "%016llu", (unsigned long long)(from + 1 + draw(keys / 10)));
+    const char *from_key = key, *to_key = limit;
+    size_t lens[] = {16, 16};
+    rocksdb_approximate_sizes(db, 1, &from_key, lens, &to_key, lens + 1, &bytes, &err);
+    if (err) return fprintf(stderr, "%s\n", err), 1;
+  }
+  end("approximate-size", keys / 4);
   rocksdb_iter_destroy(it);
   fprintf(stderr, "%llu found, %llu rows\n", (unsigned long long)found, (unsigned long long)rows);
   rocksdb_readoptions_destroy(reads);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One C program over Drumlin's librocksdb and over Debian's, in turn: microseconds a call, medians of ROUNDS (5), and how many times as
 # fast ours is, with the spread over the rounds. `make capi` builds ours.
-#   crates/capi/beside.sh [ROUNDS] [KEYS] [bench|bench_transactions|bench_queue]
+#   crates/capi/beside.sh [ROUNDS] [KEYS] [bench|bench_transactions|bench_queue|bench_families]
 set -euo pipefail
 rounds=${1:-5} keys=${2:-1000000} program=${3:-bench}
 here=$(dirname "$0") capi=target/capi/rocksdb

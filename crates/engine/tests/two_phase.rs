@@ -8,13 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::internals::names::FileName;
+use drumlin::internals::names::{self, FileName};
 use drumlin::{
-    ColumnFamily, Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, Isolation, Locking, Options,
-    ReadOptions, StringAppend, TransactionDb, TransactionOptions, WriteBatch, WriteOptions,
+    ColumnFamily, Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, Isolation, KeepChanges,
+    Locking, Options, ReadOptions, StringAppend, TransactionDb, TransactionOptions, WriteBatch,
+    WriteOptions,
 };
 use drumlin_base::rng::Rng;
-use drumlin_fs::{CrashPolicy, FileSystem, StrictMemFileSystem};
+use drumlin_fs::{
+    CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
+    StrictMemFileSystem,
+};
 
 const DIR: &str = "/db";
 const SYNC: WriteOptions = WriteOptions {
@@ -365,4 +369,159 @@ fn history(seed: u64) {
     }
     cursor.status().unwrap();
     assert_eq!(found, rows, "seed {seed}");
+}
+
+/// `file` with other bytes.
+fn rewrite(files: &StrictMemFileSystem, path: &Path, bytes: &[u8]) {
+    let kind = CreateOptions::new(FileKind::Other);
+    let mut file = files.create(path, kind).unwrap();
+    file.append(bytes).unwrap();
+    file.sync().unwrap();
+    files.sync_dir(Path::new(DIR)).unwrap();
+}
+
+fn prepare(db: &TransactionDb, name: &str) {
+    let mut tx = db.begin();
+    let key = format!("a of {name}");
+    tx.put(db.default_family(), key, name).unwrap();
+    drop(tx.prepare_with(name, &SYNC).unwrap());
+}
+
+#[test]
+fn a_lost_wal_that_only_a_section_needs_is_damage() {
+    let files = StrictMemFileSystem::new();
+    let db = open(&files);
+    prepare(&db, "x");
+    let of_section = *wals(&files).last().unwrap();
+    for round in 0..2 {
+        db.put(db.default_family(), "b", round.to_string()).unwrap();
+        db.flush().unwrap();
+    }
+    let cut = || files.crash_image(1, CrashPolicy::KeepAll);
+    let path = names::wal(Path::new(DIR), of_section);
+    let harms: [&dyn Fn(&StrictMemFileSystem); 2] =
+        [&|disk| disk.remove(&path).unwrap(), &|disk| {
+            rewrite(disk, &path, b"")
+        }];
+    for harm in harms {
+        let disk = cut();
+        harm(&disk);
+        for _ in 0..2 {
+            let error = TransactionDb::open(DIR, options(&disk), impatient()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert_eq!(error.file(), Some(&*path), "{error}");
+        }
+        let given_up = Options {
+            point_in_time_recovery: true,
+            ..options(&disk)
+        };
+        let db = TransactionDb::open(DIR, given_up, impatient()).unwrap();
+        assert!(db.prepared_transactions().is_empty());
+        assert_eq!(value(&db, db.default_family(), "b").as_deref(), Some("1"));
+        drop(db);
+        // It is not asked for any more.
+        assert!(open(&disk).prepared_transactions().is_empty());
+    }
+    // What has ended and is in tables is asked for by nobody, be the MANIFEST new or not.
+    db.prepared("x").unwrap().commit_with(&SYNC).unwrap();
+    db.flush().unwrap();
+    let after = cut();
+    if wals(&after).contains(&of_section) {
+        after.remove(&path).unwrap(); // It waits to be written over.
+    }
+    assert!(open(&after).prepared_transactions().is_empty());
+    drop(db);
+    for _ in 0..3 {
+        drop(open(&files));
+    }
+}
+
+/// A disk with a prepared transaction, and a WAL whose last record has one wrong bit.
+fn with_a_wrong_bit() -> StrictMemFileSystem {
+    let files = StrictMemFileSystem::new();
+    let db = open(&files);
+    prepare(&db, "x");
+    db.write_unlocked(one("last", "value"), &SYNC).unwrap();
+    let disk = files.crash_image(1, CrashPolicy::KeepNothing);
+    let path = names::wal(Path::new(DIR), *wals(&disk).last().unwrap());
+    let mut bytes = disk.read_file(&path, 1 << 20).unwrap();
+    let end = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    bytes[end] ^= 1;
+    rewrite(&disk, &path, &bytes);
+    disk
+}
+
+fn one(key: &str, value: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(key.as_bytes(), value.as_bytes()).unwrap();
+    batch
+}
+
+#[test]
+fn a_mended_record_stays_when_the_power_fails_while_sections_are_logged_anew() {
+    let kept = KeepChanges {
+        age: None,
+        bytes: Some(1 << 20),
+    };
+    for keep_changes in [None, Some(kept)] {
+        let made = |disk: &FaultFileSystem| Options {
+            env: Env::system().with_files(Arc::new(disk.clone())),
+            keep_changes,
+            ..options(&StrictMemFileSystem::new())
+        };
+        let whole = FaultFileSystem::over_memory(&with_a_wrong_bit());
+        let db = Db::open(DIR, made(&whole)).unwrap();
+        assert!(db.recovery_report().mended.is_some());
+        drop(db);
+        for index in 0..whole.operations() {
+            let disk = with_a_wrong_bit();
+            let files = FaultFileSystem::over_memory(&disk);
+            files.add_rule(FaultRule::once(index, Fault::Stop));
+            drop(Db::open(DIR, made(&files)));
+            let every_other = CrashPolicy::ALL[index as usize % CrashPolicy::ALL.len()];
+            for policy in [CrashPolicy::KeepAll, every_other] {
+                let place = format!("stopped at {index}, {policy:?}");
+                let after = FaultFileSystem::over_memory(&disk.crash_image(index, policy));
+                let db = Db::open(DIR, made(&after));
+                let db = db.unwrap_or_else(|error| panic!("{place}: {error}"));
+                assert_eq!(db.prepared_transactions(), [b"x".to_vec()], "{place}");
+                let last = db.get("last").unwrap();
+                assert_eq!(last.as_deref(), Some(&b"value"[..]), "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_prepared_where_rocksdb_5_shall_read() {
+    let files = StrictMemFileSystem::new();
+    let db = open(&files);
+    db.put(db.default_family(), "a", "0").unwrap();
+    drop(db);
+    let names = files.list(Path::new(DIR)).unwrap();
+    let stored = names
+        .iter()
+        .filter(|name| name.to_string_lossy().starts_with("OPTIONS-"));
+    for name in stored {
+        let path = Path::new(DIR).join(name);
+        let text = String::from_utf8(files.read_file(&path, 1 << 20).unwrap()).unwrap();
+        let older = text.replace("rocksdb_version=7.8.3", "rocksdb_version=5.18.3");
+        assert_ne!(older, text);
+        rewrite(&files, &path, older.as_bytes());
+    }
+    let db = open(&files);
+    let family = db.default_family();
+    let mut tx = db.begin();
+    tx.put(family, "a", "1").unwrap();
+    let error = tx.prepare("x").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    assert!(db.prepared_transactions().is_empty());
+    assert_eq!(value(&db, family, "a").as_deref(), Some("0"));
+    // Its locks are gone with it, and a plain commit is what that RocksDB reads.
+    let mut tx = db.begin();
+    tx.put(family, "a", "2").unwrap();
+    tx.commit().unwrap();
+    drop(db);
+    let db = open(&files);
+    assert_eq!(value(&db, db.default_family(), "a").as_deref(), Some("2"));
 }

@@ -432,6 +432,10 @@ impl Opener<'_> {
             && !self.options.point_in_time_recovery
         {
             wal_dir::check_tracked(&self.env, &wal_dir, info)?;
+            if !self.mode.is_read_only() {
+                // From beside a reader a writer may have removed them since.
+                wal_dir::check_sections(&self.env, &wal_dir, info)?;
+            }
         }
         let wals = match &info {
             Some(info) => self.wal_files(&wal_dir, info, versions.numbers())?,

@@ -45,6 +45,11 @@ fn recover_exclusively(
     let mut state = engine.store.lock_state();
     engine.writes.env.switch_wal(log, &mut state)?;
     let wal = log.wal.number();
+    if let Some(&from) = wals.first()
+        && (engine.store.files.archive.is_on() || !recovered_sections.is_empty())
+    {
+        log.wal.begin_again(from);
+    }
     let is_logged = log_begin(engine, log, state.versions.last_change())?;
     carry_sections(engine, log, recovered_sections)?;
     let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
@@ -135,6 +140,7 @@ fn carry_sections(engine: &Engine, log: &mut LogState, sections: Sections) -> Re
     let mut record = WriteBatch::new();
     for (name, writes) in sections {
         record.clear();
+        log.wal.put_mark(&mut record)?;
         record.put_rollback(&name)?;
         record.put_prepared(&name, &writes)?;
         record.set_seqno(log.last_seqno + 1);

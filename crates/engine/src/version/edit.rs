@@ -42,6 +42,8 @@ pub(super) mod tag {
     pub(in crate::version) const SYNCED_FROM: u32 = IGNORABLE | 0xD01;
     /// Our own: other readers skip it.
     pub(in crate::version) const CHANGE: u32 = IGNORABLE | 0xD02;
+    /// Our own: other readers skip it.
+    pub(in crate::version) const SECTION_WALS: u32 = IGNORABLE | 0xD03;
 }
 
 /// Tags inside the description of a table (`NEW_FILE_4`), on disk.
@@ -179,6 +181,8 @@ pub struct VersionEdit {
     pub synced_from: Option<u64>,
     /// The change this is, as the WAL will have it; empty once the WAL has it for sure.
     pub change: Option<Vec<u8>>,
+    /// The WAL files that no family needs and that hold sections of two-phase commit which are needed.
+    pub section_wals: Option<Vec<u64>>,
 }
 
 impl VersionEdit {

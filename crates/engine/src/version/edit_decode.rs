@@ -61,6 +61,14 @@ impl VersionEdit {
                 let mut body = Fields(Reader::new(from.slice("sync mark")?));
                 self.synced_from = Some(body.varint64("sync mark")?);
             }
+            tag::SECTION_WALS => {
+                let mut body = Fields(Reader::new(from.slice("WAL files with sections")?));
+                let mut wals = Vec::new();
+                while !body.0.is_empty() {
+                    wals.push(body.file_number("WAL with a section")?);
+                }
+                self.section_wals = Some(wals);
+            }
             tag::CHANGE => self.change = Some(from.slice("change")?.to_vec()),
             tag::PERSIST_TIMESTAMPS => {
                 if from.slice("timestamp setting")? != [1] {

@@ -34,6 +34,7 @@ impl VersionEdit {
                     atomic_group_remaining: None,
                     synced_from: None,
                     change: None,
+                    section_wals: None,
                     ..self.clone()
                 };
                 known.encode_rocksdb(&mut out);
@@ -82,6 +83,12 @@ impl VersionEdit {
         if let Some(change) = &self.change {
             put_varint32(out, tag::CHANGE);
             put_slice(out, change);
+        }
+        if let Some(wals) = &self.section_wals {
+            let mut body = Vec::new();
+            wals.iter().for_each(|wal| put_varint64(&mut body, *wal));
+            put_varint32(out, tag::SECTION_WALS);
+            put_slice(out, &body);
         }
     }
 

@@ -119,6 +119,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) last_seqno: u64,
     pub(super) max_family: u32,
     pub(super) change: Option<&'a Vec<u8>>,
+    pub(super) section_wals: &'a [u64],
 }
 
 /// Writes `snapshot` as MANIFEST `number` and makes it the live one; a writer to go on with.
@@ -240,6 +241,7 @@ impl Snapshot<'_> {
             last_seqno: Some(self.last_seqno),
             max_column_family: Some(self.max_family),
             change: self.change.cloned(),
+            section_wals: (!self.section_wals.is_empty()).then(|| self.section_wals.to_vec()),
             ..VersionEdit::default()
         });
         edits

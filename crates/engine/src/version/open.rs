@@ -61,6 +61,8 @@ pub struct RecoveredInfo {
     /// Older ones from this number on may hold sections of two-phase commit that are needed as well; 0 where the
     /// MANIFEST does not say.
     pub sections_from: u64,
+    /// Older ones that hold such sections for sure.
+    pub section_wals: Vec<u64>,
     /// An older WAL to be replayed too; 0 for none (old LevelDB).
     pub prev_log_number: u64,
     /// WAL files the MANIFEST tracks: number, and bytes synced when the file was closed.
@@ -155,6 +157,7 @@ impl VersionSet {
             manifest_end,
             min_log_number: self.min_log_number(),
             sections_from: self.recorded.min_log_number_to_keep,
+            section_wals: self.recorded.section_wals.clone(),
             prev_log_number: self.recorded.prev_log_number,
             tracked_wals: tracked.map(|(&n, &bytes)| (n, bytes)).collect(),
             unopened_families,

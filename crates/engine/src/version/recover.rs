@@ -48,6 +48,8 @@ pub(super) struct RecordedNumbers {
     pub(super) wals: BTreeMap<u64, Option<u64>>,
     /// The last change that is no write, where the WAL may lack it.
     pub(super) change: Option<Vec<u8>>,
+    /// The WAL files that are needed for sections of two-phase commit alone.
+    pub(super) section_wals: Vec<u64>,
 }
 
 impl RecordedNumbers {
@@ -72,6 +74,9 @@ impl RecordedNumbers {
         }
         if let Some(change) = &edit.change {
             self.change = Some(change.clone()).filter(|change| !change.is_empty());
+        }
+        if let Some(wals) = &edit.section_wals {
+            self.section_wals.clone_from(wals);
         }
     }
 }

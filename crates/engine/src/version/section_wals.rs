@@ -63,6 +63,20 @@ impl SectionWals {
         committed.map(|(wal, _)| *wal).chain(open).min()
     }
 
+    /// The WAL files below `needed` that are kept for sections, ascending, when families need WAL files from there on.
+    pub fn below(&self, needed: u64) -> Vec<u64> {
+        let kept = self.kept.lock();
+        let committed = kept
+            .committed
+            .iter()
+            .filter(|(_, commit)| *commit >= needed);
+        let wals = committed.map(|(wal, _)| wal).chain(kept.open.keys());
+        let mut below: Vec<u64> = wals.copied().filter(|wal| *wal < needed).collect();
+        below.sort_unstable();
+        below.dedup();
+        below
+    }
+
     /// Forgets the sections whose commit no family needs.
     ///
     /// Requires: the MANIFEST says that families need WAL files from `needed` on.
@@ -99,6 +113,7 @@ mod tests {
         assert_eq!(wals.oldest(9), Some(5));
         wals.committed(5, 8);
         assert_eq!((wals.oldest(8), wals.oldest(9)), (Some(5), Some(7)));
+        assert_eq!((wals.below(8), wals.below(9)), (vec![5, 7], vec![7]));
         wals.forget_below(9);
         assert_eq!(wals.oldest(8), Some(7));
         wals.rolled_back(7);

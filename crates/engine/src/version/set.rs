@@ -198,7 +198,7 @@ impl VersionSet {
         self.complete(&mut edits)?;
         let mut leaving = Leaving::default();
         let next = self.build(&edits, &mut leaving)?;
-        if !self.sections.is_used() {
+        if !self.sections.is_used() && self.recorded.section_wals.is_empty() {
             return self.commit(edits, next, leaving);
         }
         let (kept_before, needed) = (self.kept_from, self.oldest_log(&next));
@@ -221,6 +221,7 @@ impl VersionSet {
             };
             self.kept_from = oldest.unwrap_or(u64::MAX);
             last.min_log_number_to_keep = Some(needed.min(self.kept_from));
+            last.section_wals = Some(self.sections.below(needed));
         }
     }
 
@@ -494,6 +495,7 @@ impl VersionSet {
             last_seqno: self.last_seqno(),
             max_family: self.recorded.max_family,
             change: self.recorded.change.as_ref(),
+            section_wals: &self.recorded.section_wals,
         }
     }
 }

@@ -68,6 +68,7 @@ fn full_edit() -> VersionEdit {
         atomic_group_remaining: Some(1),
         synced_from: Some(300),
         change: Some(b"a change".to_vec()),
+        section_wals: Some(vec![17, 300]),
     }
 }
 
@@ -91,6 +92,7 @@ fn what_rocksdb_5_would_refuse_is_not_written_for_it() {
         atomic_group_remaining: None,
         synced_from: None,
         change: None,
+        section_wals: None,
         ..edit
     };
     assert_eq!(VersionEdit::decode(&bytes).unwrap(), kept);

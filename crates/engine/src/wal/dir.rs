@@ -18,6 +18,7 @@ use crate::files::names::{self, FileName};
 use crate::options::file as options_file;
 use crate::options::file::OptionsFile;
 use crate::version::RecoveredInfo;
+use crate::wal::replay;
 
 /// The WAL directory of the database in `dir`, whose OPTIONS file is `stored`: where the caller
 /// says (`given`), else beside the tables.
@@ -135,6 +136,26 @@ pub(crate) fn check_tracked(env: &Env, wal_dir: &Path, info: &RecoveredInfo) -> 
         };
         if let Some(synced) = synced.filter(|&synced| size < synced) {
             let message = format!("the WAL has {size} bytes, and {synced} of it were synced");
+            return Err(Error::corruption(message).with_file(&path));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the WAL files that only prepared transactions need are in `wal_dir`.
+///
+/// # Errors
+/// `Corruption` naming the file; `Io`.
+pub(crate) fn check_sections(env: &Env, wal_dir: &Path, info: &RecoveredInfo) -> Result<()> {
+    for &number in &info.section_wals {
+        let path = names::wal(wal_dir, number);
+        let found = match env.files.open(&path) {
+            Err(error) if error.is_not_found() => false,
+            file => replay::has_two_phase(file?, number)?,
+        };
+        if !found && !drumlin_base::bug!("lost-section-unnoticed") {
+            let message = "what transactions prepared is missing from this WAL; nothing was changed. Restore it, or \
+                           open with point_in_time_recovery to give up what was in it";
             return Err(Error::corruption(message).with_file(&path));
         }
     }

@@ -29,6 +29,9 @@ pub(crate) enum WalMark {
     Synced(SyncedMark),
     /// The WAL `number` has `bytes` bytes, and the one that says so follows it.
     After { number: u64, bytes: u64 },
+    /// A recovery began this WAL with what it found in those from `from` on. Until the MANIFEST says that no older one is
+    /// needed it has nothing that they have not.
+    Again { from: u64 },
     /// When the WAL began, in Unix seconds. Only where changes are kept.
     Began { unix_seconds: u64 },
 }
@@ -41,6 +44,7 @@ const SIZE_CHECK_BYTES: u64 = 64 << 10;
 
 const AFTER_TAG: &[u8] = b"drumlin.after";
 const BEGAN_TAG: &[u8] = b"drumlin.began";
+const AGAIN_TAG: &[u8] = b"drumlin.again";
 
 impl WalMark {
     /// The mark as log data.
@@ -51,6 +55,11 @@ impl WalMark {
                 let mut data = AFTER_TAG.to_vec();
                 put_fixed64(&mut data, number);
                 put_fixed64(&mut data, bytes);
+                data
+            }
+            Self::Again { from } => {
+                let mut data = AGAIN_TAG.to_vec();
+                put_fixed64(&mut data, from);
                 data
             }
             Self::Began { unix_seconds } => {
@@ -67,6 +76,11 @@ impl WalMark {
             let mut rest = Reader::new(rest);
             let unix_seconds = rest.fixed64()?;
             return rest.is_empty().then_some(Self::Began { unix_seconds });
+        }
+        if let Some(rest) = log_data.strip_prefix(AGAIN_TAG) {
+            let mut rest = Reader::new(rest);
+            let from = rest.fixed64()?;
+            return rest.is_empty().then_some(Self::Again { from });
         }
         let Some(rest) = log_data.strip_prefix(AFTER_TAG) else {
             return SyncedMark::parse(log_data).map(Self::Synced);
@@ -447,6 +461,16 @@ impl Wal {
             });
         }
         Ok(())
+    }
+
+    /// Has the next record, the first of this WAL, say that a recovery begins it with what is in those from `from` on.
+    ///
+    /// Requires: a record is logged before the MANIFEST says that no older WAL is needed.
+    pub(crate) fn begin_again(&mut self, from: u64) {
+        debug_assert!(self.len() == 0, "it is the first record that says so");
+        if !drumlin_base::bug!("half-recovery-taken-for-a-wal") {
+            self.after = Some(WalMark::Again { from });
+        }
     }
 
     /// Whether there is a live file.

@@ -125,6 +125,14 @@ impl WalReplay<'_> {
     ) -> Result<Replayed> {
         let mut replayed = Replayed::default();
         let mut before: BTreeMap<u64, Ended> = BTreeMap::new();
+        if let Some((&first, later)) = wals.split_first()
+            && let Some(from) = self.begun_again(first)?
+            && from >= self.needed_from
+        {
+            replayed.cut = Some(self.judge_missing(from, later, 0)?);
+            return Ok(replayed);
+        }
+        let wals = &self.without_half_recoveries(wals)?[..];
         for (index, &wal) in wals.iter().enumerate() {
             let later = wals.get(index..).expect("an index of the list");
             let gap = match drumlin_base::bug!("replayed-over-a-gap") {
@@ -170,6 +178,27 @@ impl WalReplay<'_> {
             replayed.cut = Some(self.judge_cut((*number, ended), &[], last)?);
         }
         Ok(replayed)
+    }
+
+    /// `wals` without those in which a recovery that did not come to its end logged anew what is in the others.
+    fn without_half_recoveries(&self, wals: &[u64]) -> Result<Vec<u64>> {
+        let mut whole = Vec::with_capacity(wals.len());
+        for &wal in wals {
+            if whole.is_empty() || self.begun_again(wal)?.is_none() {
+                whole.push(wal);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The oldest WAL of those whose content a recovery logged in `wal`, if one began it.
+    fn begun_again(&self, wal: u64) -> Result<Option<u64>> {
+        let first = self.first_batch(wal)?;
+        let marks = first.map(|(_, marks)| marks).unwrap_or_default();
+        Ok(marks.into_iter().find_map(|mark| match mark {
+            WalMark::Again { from } => Some(from),
+            _ => None,
+        }))
     }
 
     fn replay_one(

@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drumlin_base::Result;
+use drumlin_base::limits::BATCH_BYTES_MAX;
 use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::version::SectionWals;
 use crate::write::batch::WriteBatch;
@@ -43,7 +44,10 @@ impl TwoPhase {
     pub(crate) fn new(name: &[u8], phase: Phase) -> Result<Self> {
         let mut record = WriteBatch::new();
         match &phase {
-            Phase::Prepare(writes) => record.put_prepared(name, writes)?,
+            Phase::Prepare(writes) => {
+                check_len(writes.len() + name.len())?;
+                record.put_prepared(name, writes)?;
+            }
             Phase::Commit => record.put_commit(name)?,
             Phase::Rollback => record.put_rollback(name)?,
         }
@@ -66,6 +70,21 @@ impl TwoPhase {
         if carried.is_ok() {
             self.record = record;
         }
+    }
+}
+
+/// Refuses a section that a recovery could not log anew: there its record has a marker and marks of the WAL beside it.
+fn check_len(bytes: usize) -> Result<()> {
+    /// More than the marker, with the longest name, and all marks take.
+    const BESIDE_BYTES: usize = 4 << 10;
+    match bytes > BATCH_BYTES_MAX - BESIDE_BYTES
+        && !drumlin_base::bug!("section-too-large-to-carry")
+    {
+        true => {
+            let message = format!("what is prepared has {bytes} bytes, too many to be logged anew");
+            Err(Error::new(ErrorKind::TooLarge, message))
+        }
+        false => Ok(()),
     }
 }
 
@@ -134,5 +153,46 @@ impl PreparedSections {
             (Arc::clone(name), Arc::clone(&section.writes))
         };
         sections.iter().map(copy).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: whatever is prepared can be logged anew beside the largest marker and marks. Method: lengths at the limit.
+    use super::*;
+    use crate::wal::log::WalMark;
+    use crate::wal::record::SyncedMark;
+
+    #[test]
+    fn what_is_accepted_fits_beside_what_a_recovery_adds() {
+        let name = [b'n'; 512];
+        let mut beside = WriteBatch::new();
+        let synced = SyncedMark {
+            log_number: u64::MAX,
+            bytes: u64::MAX,
+        };
+        let marks = [
+            WalMark::Synced(synced),
+            WalMark::Again { from: u64::MAX },
+            WalMark::Began {
+                unix_seconds: u64::MAX,
+            },
+        ];
+        for mark in marks {
+            beside.put_log_data(&mark.encode()).expect("it is short");
+        }
+        beside.put_rollback(&name).expect("it is short");
+        beside
+            .put_prepared(&name, &WriteBatch::new())
+            .expect("it is short");
+        let mut accepted = BATCH_BYTES_MAX;
+        while check_len(accepted).is_err() {
+            accepted -= 1;
+        }
+        assert!(accepted - name.len() + beside.len() <= BATCH_BYTES_MAX);
+        assert!(
+            accepted > BATCH_BYTES_MAX - (8 << 10),
+            "no more than is needed"
+        );
     }
 }
