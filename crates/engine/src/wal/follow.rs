@@ -41,6 +41,8 @@ pub(crate) struct WalFollow {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
     wals: BTreeMap<u64, FollowedWal>,
+    /// How many bytes of each the opening has read; it has judged the ends of all but the last.
+    replayed: BTreeMap<u64, u64>,
     /// Of the last write that was read.
     last_write: SeqNo,
     /// Of the last write or change.
@@ -73,26 +75,15 @@ impl WalFollow {
         replayed: &[(u64, u64)],
         last_seqno: SeqNo,
     ) -> Self {
-        let mut follow = Self {
+        Self {
             files,
             dir,
             wals: BTreeMap::new(),
+            replayed: replayed.iter().copied().collect(),
             last_write: 0,
             last_seqno,
             is_broken: false,
-        };
-        let last = replayed.last().map(|(number, _)| *number);
-        follow.wals = replayed
-            .iter()
-            .filter_map(|&(number, read_to)| {
-                let file = follow.files.open(&names::wal(&follow.dir, number)).ok()?;
-                let mut wal = FollowedWal::new(RecordReader::new(file, number));
-                wal.read_to = read_to;
-                wal.is_judged = Some(number) != last;
-                Some((number, wal))
-            })
-            .collect();
-        follow
+        }
     }
 
     /// The last sequence number that was read.
@@ -170,7 +161,7 @@ impl WalFollow {
     ) -> Result<Reading> {
         let file = self.files.open(&names::wal(&self.dir, number))?;
         let mut wal = match self.wals.remove(&number) {
-            None => FollowedWal::new(RecordReader::new(file, number)),
+            None => self.begin(number, RecordReader::new(file, number)),
             Some(mut wal) => {
                 wal.reader.look_again(file);
                 wal
@@ -186,6 +177,20 @@ impl WalFollow {
         }
         self.wals.insert(number, wal);
         reading
+    }
+
+    /// The WAL `number` at its front, of which the opening may have read some.
+    fn begin(&self, number: u64, reader: RecordReader) -> FollowedWal {
+        let read_to = self.replayed.get(&number).copied();
+        let is_last = self.replayed.last_key_value().map(|(last, _)| *last) == Some(number);
+        FollowedWal {
+            reader,
+            read_to: read_to.unwrap_or(0),
+            held_back: None,
+            is_whole: false,
+            is_judged: read_to.is_some() && !is_last,
+            unreadable: (0, None),
+        }
     }
 
     fn read_records(
@@ -251,17 +256,6 @@ impl WalFollow {
 }
 
 impl FollowedWal {
-    fn new(reader: RecordReader) -> Self {
-        Self {
-            reader,
-            read_to: 0,
-            held_back: None,
-            is_whole: false,
-            is_judged: false,
-            unreadable: (0, None),
-        }
-    }
-
     /// The next record, copied out, with its offset.
     fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         if let Some(record) = self.held_back.take() {

@@ -1,0 +1,81 @@
+//! Prints how far a follower is behind a process that writes as fast as it can: how long ago the writer made the newest write
+//! that the follower shows, looked at every millisecond, and how long a look took.
+//!
+//! `cargo run --release -p drumlin --example follower_lag DIR [seconds]`: DIR is made and written to.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use drumlin::{Db, FollowOptions, Options, Result, WriteBatch, WriteOptions};
+use drumlin_base::rng::Rng;
+
+const VALUE: [u8; 100] = [0x61; 100];
+const KEY_SPACE: u64 = 10_000_000;
+
+/// Of the machine, for both processes.
+fn now_micros() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros() as u64)
+}
+
+/// Batches of 100 puts and the time, until the process is ended.
+fn write(dir: &Path) -> Result<()> {
+    let db = Db::open(dir, Options::default())?;
+    let mut rng = Rng::new(1);
+    loop {
+        let mut batch = WriteBatch::new();
+        for _ in 0..100 {
+            batch.put(&rng.below(KEY_SPACE).to_be_bytes(), &VALUE)?;
+        }
+        batch.put(b"now", &now_micros().to_le_bytes())?;
+        db.write(batch, &WriteOptions::default())?;
+    }
+}
+
+fn percentile(sorted: &[u64], share: f64) -> f64 {
+    let at = (sorted.len() as f64 * share) as usize;
+    let micros = sorted.get(at.min(sorted.len().saturating_sub(1)));
+    micros.map_or(0.0, |micros| *micros as f64 / 1e3)
+}
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let dir = arguments.next().ok_or("which directory?")?;
+    let dir = Path::new(&dir);
+    let seconds = match arguments.next() {
+        Some(word) if word == "write" => return Ok(write(dir)?),
+        Some(seconds) => seconds.parse()?,
+        None => 20,
+    };
+    drop(Db::open(dir, Options::default())?);
+    let follower = Db::open_follower(dir, Options::default(), FollowOptions::default())?;
+    let mut writer = Command::new(std::env::current_exe()?)
+        .arg(dir)
+        .arg("write")
+        .spawn()?;
+    let begun = now_micros();
+    let (first, mut lags) = (follower.lag().seqno, Vec::new());
+    while now_micros() - begun < seconds * 1_000_000 {
+        std::thread::sleep(Duration::from_millis(1));
+        if let Some(written) = follower.db().get("now")? {
+            let written = <[u8; 8]>::try_from(&*written).map_or(0, u64::from_le_bytes);
+            lags.push(now_micros().saturating_sub(written));
+        }
+    }
+    writer.kill()?;
+    writer.wait()?;
+    let writes = follower.lag().seqno - first;
+    let [p50, p99, most] = {
+        lags.sort_unstable();
+        [0.5, 0.99, 1.0].map(|share| percentile(&lags, share))
+    };
+    println!("{} puts a second", writes / seconds);
+    println!("behind: {p50:.1} ms in the middle, {p99:.1} ms at 99 %, {most:.1} ms at most");
+    match follower.failure() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
