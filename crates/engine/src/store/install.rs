@@ -37,9 +37,12 @@ impl Store {
 
     /// Syncs every closed WAL. Call before installing a table that a flush made or an ingest took in: its writes become
     /// durable with it, and a power cut must not keep them and lose another family's older ones. With one family there
-    /// is no other, and nothing is synced, unless changes are kept: what is in tables must be among them.
+    /// is no other, and nothing is synced, unless changes are kept: what is in tables must be among them. It is synced
+    /// as well where something was prepared: the MANIFEST will say that its WAL has it.
     pub(crate) fn sync_closed_wals(&self) -> Result<()> {
-        let is_needed = self.families.load().len() > 1 || self.files.archive.is_on();
+        let is_needed = self.families.load().len() > 1
+            || self.files.archive.is_on()
+            || self.prepared.were_any();
         if !is_needed || drumlin_base::bug!("flush-before-wal-sync") {
             return Ok(());
         }

@@ -250,6 +250,11 @@ impl WriteEnv {
     /// Begins a new WAL and records in the MANIFEST that no older one is needed.
     fn drop_log_data(&self, log: &mut LogState, mut state: MutexGuard<'_, State>) -> Result<()> {
         self.switch_wal_or_degrade(log, &mut state)?;
+        if self.store.prepared.were_any() {
+            // The MANIFEST will say which of the older ones have sections.
+            let synced = self.store.files.unsynced_wals.sync();
+            synced.inspect_err(|error| self.store.degrade(&mut state, Health::Poisoned, error))?;
+        }
         let wal = log.wal.number();
         let mut edits = Vec::new();
         for (&id, family) in &mut state.families {

@@ -130,6 +130,11 @@ impl PreparedSections {
         }
     }
 
+    /// Whether there was one since the database was opened.
+    pub(crate) fn were_any(&self) -> bool {
+        self.wals.is_used()
+    }
+
     /// Notes a section in `wal`.
     pub(crate) fn add(&self, name: &Arc<[u8]>, writes: &Arc<WriteBatch>, wal: u64) {
         self.wals.prepared(wal);
