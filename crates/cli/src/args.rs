@@ -62,9 +62,12 @@ pub(crate) struct Mongo {
     /// Port to listen at; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 27017)]
     pub(crate) port: u16,
-    /// Address to listen at. There are no passwords yet: another one than the loopback lets everybody in.
+    /// Address to listen at. Without --auth another one than the loopback lets everybody in.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) bind: core::net::IpAddr,
+    /// Clients have to say who they are; until there is a user, the first may be made by anybody.
+    #[arg(long)]
+    pub(crate) auth: bool,
     /// Memory budget in bytes. Default: a quarter of the machine's memory.
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: Option<usize>,

@@ -24,6 +24,7 @@ pub(crate) fn mongo(place: &Place, wanted: &Mongo, out: &mut Output) -> Outcome 
     let options = ServerOptions {
         dir: dir.clone(),
         listen: Address::Tcp(SocketAddr::new(wanted.bind, wanted.port)),
+        auth: wanted.auth,
         memory: wanted.memory,
         env: env.clone(),
         network: Arc::new(PosixNetwork::new()),

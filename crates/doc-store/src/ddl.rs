@@ -77,6 +77,14 @@ impl Store {
     /// `InvalidNamespace`; of the engine.
     pub fn create(&self, name: &Name) -> Outcome<bool> {
         check_name(name)?;
+        self.create_for_server(name)
+    }
+
+    /// As [`Store::create`], also for the names that are not for clients, `system.users` for one.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn create_for_server(&self, name: &Name) -> Outcome<bool> {
         let _catalog = self.locks.catalog();
         if self.collection(name).is_some() {
             return Ok(false);

@@ -323,4 +323,10 @@ codes! {
     StageFirst = 40602 "Location40602",
     RedactWord = 17053 "Location17053",
     UnwindOption = 28811 "Location28811",
+    UserNotFound = 11 "UserNotFound",
+    ProtocolError = 17 "ProtocolError",
+    AuthenticationFailed = 18 "AuthenticationFailed",
+    RoleNotFound = 31 "RoleNotFound",
+    MechanismUnavailable = 334 "MechanismUnavailable",
+    UserExists = 51003 "Location51003",
 }

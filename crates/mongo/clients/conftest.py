@@ -14,12 +14,12 @@ import pytest
 class Running:
     """A server over a directory. It can be killed and started again."""
 
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, *flags):
+        self.directory, self.flags = directory, flags
         self.start()
 
     def start(self):
-        command = [os.environ["DRUMLIN"], "--json", "mongo", "--dir", self.directory, "--port", "0"]
+        command = [os.environ["DRUMLIN"], "--json", "mongo", "--dir", self.directory, "--port", "0", *self.flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         self.port = int(json.loads(line)["address"].rsplit(":", 1)[1])

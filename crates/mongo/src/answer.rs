@@ -4,7 +4,8 @@ use drumlin_doc::{Builder, Code, Document, Refusal};
 
 use crate::command;
 use crate::shared::Shared;
-use crate::wire::header::Header;
+use crate::wire::compressed;
+use crate::wire::header::{Header, OP_COMPRESSED};
 use crate::wire::request::{Request, Wrong};
 use crate::wire::{reply, request};
 
@@ -24,6 +25,18 @@ pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
         Ok(_) => return Answer::Close("a message that is not whole".to_owned()),
         Err(text) => return Answer::Close(text),
     };
+    if header.opcode == OP_COMPRESSED {
+        let (inner, compressor) = match compressed::open(header, bytes) {
+            Ok(inner) => inner,
+            Err(text) => return Answer::Close(text),
+        };
+        return match answer(shared, connection, &inner) {
+            Answer::Send(reply) if !reply.is_empty() => {
+                Answer::Send(compressed::close(reply, compressor))
+            }
+            other => other,
+        };
+    }
     let request = match request::read(header, bytes) {
         Ok(request) => request,
         Err(Wrong::Close(text)) => return Answer::Close(text),

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod auth;
 mod command;
 mod cursors;
 mod embedded;

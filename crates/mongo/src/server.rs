@@ -32,6 +32,8 @@ pub struct ServerOptions {
     pub dir: PathBuf,
     /// Where it listens; port 0 takes a free one.
     pub listen: Address,
+    /// Whether clients have to say who they are.
+    pub auth: bool,
     /// The memory budget in bytes; a quarter of the machine's where it is not said.
     pub memory: Option<usize>,
     /// Files, clock, threads.
@@ -82,7 +84,7 @@ impl Server {
             ..Options::default()
         };
         let store = Store::open(&options.dir, StoreOptions { engine })?;
-        let shared = Shared::new(store, options.env);
+        let shared = Shared::guarded(store, options.env, options.auth);
         let poller = options.network.poller()?;
         let listener = options
             .network
@@ -211,6 +213,7 @@ impl Server {
 
     fn close(&mut self, id: u64) {
         self.clients.remove(&id);
+        self.shared.forget(id);
         self.count();
     }
 }

@@ -8,6 +8,7 @@ use drumlin_doc::{Builder, Document, Kind, Value};
 use drumlin_doc_store::Store;
 use drumlin_fs::Env;
 
+use crate::auth::{Peers, Users};
 use crate::cursors::Cursors;
 
 /// The collections, the open cursors, the clock. Any thread may use it.
@@ -16,6 +17,8 @@ pub struct Shared {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) cursors: Cursors,
+    pub(crate) users: Users,
+    pub(crate) peers: Peers,
     pub(crate) connections: AtomicU64,
     pub(crate) commands: AtomicU64,
     /// Seconds between two looks for documents whose time is over, and how many were removed.
@@ -30,8 +33,14 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Over an open store, with the environment that it was opened in.
+    /// Over an open store, with the environment that it was opened in. Everybody may do everything.
     pub fn new(store: Store, env: Env) -> Arc<Self> {
+        Self::guarded(store, env, false)
+    }
+
+    /// As [`Shared::new`]; with `is_guarded` a connection may do what the roles of its users allow.
+    pub fn guarded(store: Store, env: Env, is_guarded: bool) -> Arc<Self> {
+        let users = Users::new(&store, is_guarded);
         let began = env.clock.monotonic();
         let process = store.random_bytes();
         let counter = AtomicU32::new(u32::from_le_bytes(store.random_bytes()));
@@ -41,6 +50,8 @@ impl Shared {
             store,
             env,
             cursors,
+            users,
+            peers: Peers::default(),
             connections: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             expiry_seconds: AtomicU64::new(60),
@@ -50,6 +61,11 @@ impl Shared {
             counter,
             seed,
         })
+    }
+
+    /// Forgets what is known of a connection that is over.
+    pub fn forget(&self, connection: u64) {
+        self.peers.forget(connection);
     }
 
     /// The collections.

@@ -160,6 +160,11 @@ impl<'a> Call<'a> {
             )
         };
         let name = name.ok_or_else(wrong)?;
+        // Those of the server: users are read and written by commands of their own.
+        if name.starts_with("system.") {
+            let text = format!("{}.{name} is not for commands of clients", self.database);
+            return Err(Refusal::new(Code::Unauthorized, text));
+        }
         match name.is_empty() {
             true => Err(Refusal::new(
                 Code::InvalidNamespace,

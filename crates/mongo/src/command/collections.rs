@@ -56,6 +56,10 @@ pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
 /// `dropDatabase`.
 pub(super) fn drop_database(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&[], &[])?;
+    if call.database == "admin" {
+        let text = "Dropping the 'admin' database is prohibited.";
+        return Err(Refusal::new(Code::IllegalOperation, text).into());
+    }
     call.shared.store.drop_database(call.database)?;
     let mut reply = Builder::new();
     reply.str("dropped", call.database);
@@ -74,6 +78,7 @@ pub(super) fn list_collections(call: &Call<'_>) -> Outcome<Builder> {
     for collection in catalog
         .iter()
         .filter(|it| it.name.database == call.database)
+        .filter(|it| !it.name.collection.starts_with("system."))
     {
         let mut out = Builder::new();
         out.str("name", &collection.name.collection)

@@ -1,11 +1,14 @@
 //! What drivers ask first.
 
-use drumlin_doc::{Builder, DOCUMENT_BYTES_MAX, Kind};
+use drumlin_doc::{Builder, DOCUMENT_BYTES_MAX, Document, Kind, Value};
 use drumlin_doc_store::Outcome;
 
 use crate::wire::limits::{MESSAGE_BYTES_MAX, WIRE_VERSION, WRITES_MAX};
 
+use crate::wire::compressed::Compressor;
+
 use super::call::Call;
+use super::{sasl, users};
 
 /// The version of MongoDB whose behaviour is served.
 const VERSION: &str = "7.0.0";
@@ -38,7 +41,31 @@ pub(super) fn hello(call: &Call<'_>) -> Outcome<Builder> {
         .i32("minWireVersion", 0)
         .i32("maxWireVersion", WIRE_VERSION)
         .bool("readOnly", false);
+    compressors(call.body, &mut reply);
+    if let Some(user) = call.body.get("saslSupportedMechs").and_then(Value::as_str) {
+        users::mechanisms(call, user, &mut reply);
+    }
+    let begins = call.body.get("speculativeAuthenticate");
+    if let Some(begins) = begins.and_then(Value::as_document) {
+        sasl::begin_with_hello(call, begins, &mut reply);
+    }
     Ok(reply)
+}
+
+/// Those of the compressors that a client offers which are served, in its order.
+fn compressors(of: Document<'_>, reply: &mut Builder) {
+    let Some(offered) = of.get("compression").and_then(Value::as_array) else {
+        return;
+    };
+    let names = offered.iter().filter_map(|item| item.value.as_str());
+    let served: Vec<&str> = names.filter(|name| Compressor::serves(name)).collect();
+    if !served.is_empty() {
+        reply.open(Kind::Array, "compression");
+        for (at, name) in served.iter().enumerate() {
+            reply.str(at.to_string(), name);
+        }
+        reply.close();
+    }
 }
 
 /// `buildInfo`.
@@ -72,15 +99,28 @@ pub(super) fn ok(_: &Call<'_>) -> Outcome<Builder> {
     Ok(Builder::new())
 }
 
-pub(super) fn connection_status(_: &Call<'_>) -> Outcome<Builder> {
+pub(super) fn connection_status(call: &Call<'_>) -> Outcome<Builder> {
+    let peer = call.shared.peers.get(call.connection);
     let mut reply = Builder::new();
-    reply.open(Kind::Document, "authInfo");
     reply
-        .open(Kind::Array, "authenticatedUsers")
-        .close()
-        .open(Kind::Array, "authenticatedUserRoles")
-        .close();
-    reply.close();
+        .open(Kind::Document, "authInfo")
+        .open(Kind::Array, "authenticatedUsers");
+    for (at, user) in peer.users.iter().enumerate() {
+        reply
+            .open(Kind::Document, at.to_string())
+            .str("user", &user.name)
+            .str("db", &user.database)
+            .close();
+    }
+    reply.close().open(Kind::Array, "authenticatedUserRoles");
+    for (at, role) in peer.roles().iter().enumerate() {
+        reply
+            .open(Kind::Document, at.to_string())
+            .str("role", &role.name)
+            .str("db", &role.database)
+            .close();
+    }
+    reply.close().close();
     Ok(reply)
 }
 

@@ -13,8 +13,10 @@ mod handshake;
 mod indexes;
 mod insert;
 mod refusals;
+mod sasl;
 mod table;
 mod update;
+mod users;
 mod values;
 mod write_reply;
 

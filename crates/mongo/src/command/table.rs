@@ -4,13 +4,14 @@ use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{Builder, Code, Document, Refusal};
 use drumlin_doc_store::Outcome;
 
+use crate::auth::{Need, may};
 use crate::shared::Shared;
 
 use super::call::Call;
 use super::refusals::{refusal_of, refused};
 use super::{
     aggregate, collections, cursor, delete, diagnosis, explain, find, find_and_modify, handshake,
-    indexes, insert, update, values,
+    indexes, insert, sasl, update, users, values,
 };
 
 type Run = fn(&Call<'_>) -> Outcome<Builder>;
@@ -26,6 +27,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("count", values::count),
     ("create", collections::create),
     ("createIndexes", indexes::create),
+    ("createUser", users::create),
     ("dbStats", diagnosis::database_stats),
     ("dbstats", diagnosis::database_stats),
     ("delete", delete::delete),
@@ -33,6 +35,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("drop", collections::drop_collection),
     ("dropDatabase", collections::drop_database),
     ("dropIndexes", indexes::drop_indexes),
+    ("dropUser", users::remove),
     ("endSessions", handshake::ok),
     ("explain", explain::explain),
     ("find", find::find),
@@ -52,12 +55,17 @@ const COMMANDS: &[(&str, Run)] = &[
     ("listCommands", list_commands),
     ("listDatabases", collections::list_databases),
     ("listIndexes", indexes::list),
+    ("logout", sasl::logout),
     ("ping", handshake::ok),
     ("refreshSessions", handshake::ok),
+    ("saslContinue", sasl::go_on),
+    ("saslStart", sasl::start),
     ("serverStatus", diagnosis::server_status),
     ("setParameter", diagnosis::set_parameter),
     ("startSession", handshake::start_session),
     ("update", update::update),
+    ("updateUser", users::update),
+    ("usersInfo", users::list),
     ("validate", diagnosis::validate),
     ("whatsmyuri", handshake::uri),
 ];
@@ -74,25 +82,19 @@ const REFUSED: &[&str] = &[
     "configureFailPoint",
     "convertToCapped",
     "createRole",
-    "createUser",
     "currentOp",
-    "dropUser",
     "eval",
     "fsync",
     "geoNear",
     "group",
     "killOp",
-    "logout",
     "mapReduce",
     "profile",
     "reIndex",
     "renameCollection",
     "replSetGetStatus",
-    "saslContinue",
-    "saslStart",
     "shutdown",
     "top",
-    "usersInfo",
 ];
 
 /// The reply to a command: a document with `ok`.
@@ -128,6 +130,46 @@ pub(crate) fn run(
     }
 }
 
+/// What a command is allowed by. What is not named here may be done by the owner of its database.
+fn need_of(name: &str) -> Need {
+    match name {
+        "buildInfo" | "buildinfo" | "connectionStatus" | "endSessions" | "hello" | "isMaster"
+        | "ismaster" | "listCommands" | "logout" | "ping" | "refreshSessions" | "saslContinue"
+        | "saslStart" | "startSession" | "whatsmyuri" => Need::Nothing,
+        "aggregate" | "collStats" | "collstats" | "count" | "dbStats" | "dbstats" | "distinct"
+        | "explain" | "find" | "getMore" | "killCursors" | "listCollections" | "listIndexes" => {
+            Need::Read
+        }
+        "create" | "createIndexes" | "delete" | "drop" | "dropIndexes" | "findAndModify"
+        | "findandmodify" | "insert" | "update" => Need::Write,
+        "getCmdLineOpts" | "getLog" | "getParameter" | "hostInfo" | "listDatabases"
+        | "serverStatus" | "setParameter" => Need::Server,
+        _ => Need::Own,
+    }
+}
+
+/// # Errors
+/// `Unauthorized` for what the connection's users may not do. The first user of all may be made by anybody.
+fn check_need(call: &Call<'_>) -> Result<(), Refusal> {
+    let users = &call.shared.users;
+    if !users.is_needed || call.name == "createUser" && users.is_first() {
+        return Ok(());
+    }
+    let need = need_of(call.name);
+    let peer = || call.shared.peers.get(call.connection);
+    if need == Need::Nothing || may(&peer().roles(), need, call.database) {
+        return Ok(());
+    }
+    let text = match peer().users.is_empty() {
+        true => format!("Command {} requires authentication", call.name),
+        false => format!(
+            "not authorized on {} to execute command {}",
+            call.database, call.name
+        ),
+    };
+    Err(Refusal::new(Code::Unauthorized, text))
+}
+
 fn run_call(call: &Call<'_>) -> Outcome<Builder> {
     if call.database.is_empty() {
         return Err(
@@ -135,6 +177,7 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
         );
     }
     let found = COMMANDS.iter().find(|(name, _)| *name == call.name);
+    check_need(call)?;
     let Some((_, run)) = found else {
         let name = call.name;
         return Err(match REFUSED.contains(&name) {

@@ -11,6 +11,17 @@ use crate::wire::limits::BATCH_BYTES_MAX;
 
 use super::running::Running;
 
+/// A collection that clients may read.
+fn of_clients(database: &str, name: &str) -> Result<Name, Refusal> {
+    match name.starts_with("system.") {
+        true => {
+            let text = format!("{database}.{name} is not for commands of clients");
+            Err(Refusal::new(Code::Unauthorized, text))
+        }
+        false => Ok(Name::new(database, name)),
+    }
+}
+
 /// The stages of a pipeline within, as they were given: they are made anew for each document, whose values they name.
 fn given(of: Value<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
     let wrong = || Refusal::type_mismatch("a pipeline has to be an array of documents");
@@ -89,7 +100,7 @@ impl Lookup {
         }
         let pipeline = of.get("pipeline").map(given);
         Ok(Self {
-            from: Name::new(running.database, from),
+            from: of_clients(running.database, from)?,
             fields,
             bound,
             pipeline: pipeline.transpose()?,
@@ -181,10 +192,10 @@ pub(crate) struct Union {
 
 impl Union {
     pub(super) fn parse(of: Value<'_>, running: &Running<'_>) -> Result<Self, Refusal> {
-        let named = |from: &str| Name::new(running.database, from);
+        let named = |from: &str| of_clients(running.database, from);
         if let Some(from) = of.as_str() {
             return Ok(Self {
-                from: named(from),
+                from: named(from)?,
                 pipeline: None,
             });
         }
@@ -205,7 +216,7 @@ impl Union {
             .ok_or_else(|| Refusal::parse("$unionWith needs the name of a collection as 'coll'"))?;
         let pipeline = options.get("pipeline").map(given);
         Ok(Self {
-            from: named(from),
+            from: named(from)?,
             pipeline: pipeline.transpose()?,
         })
     }

@@ -7,6 +7,7 @@ pub(crate) const HEADER_BYTES: usize = 16;
 
 pub(crate) const OP_REPLY: u32 = 1;
 pub(crate) const OP_QUERY: u32 = 2004;
+pub(crate) const OP_COMPRESSED: u32 = 2012;
 pub(crate) const OP_MSG: u32 = 2013;
 
 /// See the module.
@@ -35,6 +36,7 @@ impl Header {
         let least = match opcode {
             OP_MSG => HEADER_BYTES + 4 + 1 + 5,
             OP_QUERY => HEADER_BYTES + 4 + 1 + 8 + 5,
+            OP_COMPRESSED => HEADER_BYTES + 4 + 4 + 1,
             _ => {
                 return Err(format!(
                     "the operation {opcode} is not supported by this server"

@@ -1,5 +1,6 @@
 //! Messages as bytes, without I/O.
 
+pub(crate) mod compressed;
 pub(crate) mod header;
 pub(crate) mod limits;
 pub(crate) mod reply;
