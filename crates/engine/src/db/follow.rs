@@ -31,7 +31,7 @@ use crate::version::{NewFiles, VersionSet};
 use crate::wal::follow::{Reading, WalFollow};
 use crate::write::batch::BatchPart;
 
-/// How often a round is repeated. Beside a writer with memtables of 64 KiB a few times are usual.
+/// How many rounds catching up takes at most. Beside a writer with memtables of 64 KiB a few are usual.
 const ROUNDS_MAX: usize = 1000;
 /// Rounds in a row that failed before an opening has to say why.
 const FAILURES_MAX: usize = 8;
@@ -44,6 +44,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 enum Round {
     /// The store shows a moment after the round began.
     Done,
+    /// There is more than one round reads: the store shows what was read, where that is a moment.
+    Part,
     /// The writer went on meanwhile.
     Again,
     /// An opening has to judge.
@@ -100,6 +102,10 @@ impl Following {
             match self.round() {
                 Ok(Round::Done) => return Ok(self.engine.store.visible_seqno()),
                 Ok(Round::Again) => failures = 0,
+                Ok(Round::Part) => {
+                    failures = 0;
+                    continue;
+                }
                 Ok(Round::Reopen(reason)) => {
                     tracing::debug!(reason, "the follower opens the database anew");
                     return self.reopen();
@@ -112,7 +118,8 @@ impl Following {
                 self.options.env.clock.sleep(PAUSE);
             }
         }
-        self.reopen()
+        let message = "the writer is faster than it can be followed";
+        Err(Error::new(ErrorKind::Busy, message).with_file(&self.engine.store.id.dir))
     }
 
     fn round(&mut self) -> Result<Round> {
@@ -131,17 +138,27 @@ impl Following {
         if !self.make_families()? {
             return Ok(Round::Again);
         }
-        match self.read_wals()? {
-            Reading::Whole => {}
+        let is_whole = match self.read_wals()? {
+            Reading::Whole => true,
+            Reading::Part => false,
             Reading::Early => return Ok(Round::Again),
             Reading::Diverged(reason) => return Ok(Round::Reopen(reason)),
-        }
+        };
         if !self.versions.look_on()? || self.versions.has_turned() {
-            return Ok(Round::Again);
+            return Ok(match is_whole {
+                true => Round::Again,
+                false => Round::Part,
+            });
         }
-        let last = self.wals.last_seqno().max(self.versions.last_seqno());
-        self.show(last);
-        Ok(Round::Done)
+        let (read, in_tables) = (self.wals.last_seqno(), self.versions.last_seqno());
+        // Tables may lack what only a number before theirs needs.
+        if is_whole || read >= in_tables {
+            self.show(read.max(in_tables));
+        }
+        Ok(match is_whole {
+            true => Round::Done,
+            false => Round::Part,
+        })
     }
 
     /// Makes the families that the store does not have. They are shown at the end of the round. False where it is not yet

@@ -62,7 +62,6 @@ struct Shared {
 
 /// What the last time of catching up came to.
 struct Status {
-    seqno: SeqNo,
     /// When the last one that went well began, on the clock.
     as_of: Duration,
     failure: Option<Error>,
@@ -103,7 +102,6 @@ impl Db {
         let shared = Arc::new(Shared {
             following: Mutex::new(following),
             status: Mutex::new(Status {
-                seqno: db.latest_seqno(),
                 as_of,
                 failure: None,
                 is_ending: false,
@@ -144,9 +142,10 @@ impl Follower {
 
     /// How far it is.
     pub fn lag(&self) -> Lag {
+        let seqno = self.db.latest_seqno();
         let status = self.shared.status.lock();
         Lag {
-            seqno: status.seqno,
+            seqno,
             age: self.shared.clock.monotonic().saturating_sub(status.as_of),
         }
     }
@@ -207,8 +206,7 @@ impl Shared {
         let done = following.catch_up();
         let mut status = self.status.lock();
         match &done {
-            Ok(seqno) => {
-                status.seqno = *seqno;
+            Ok(_) => {
                 status.as_of = as_of;
                 status.failure = None;
             }

@@ -24,11 +24,16 @@ use crate::write::batch::BatchView;
 /// How often an unreadable record at the end of the live file is looked at until it is judged.
 const LOOKS_MAX: u32 = 64;
 
+/// Bytes of records after which reading pauses, so that what was read can be shown: a writer may be as fast as this.
+const PART_BYTES: usize = 1 << 20;
+
 /// What reading on came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// All that was there was read.
     Whole,
+    /// There is more.
+    Part,
     /// A record is of a time after the MANIFEST that the reader knows.
     Early,
     /// What was read does not go on as it should.
@@ -199,6 +204,7 @@ impl WalFollow {
         wal: &mut FollowedWal,
         apply: &mut impl FnMut(u64, &BatchView<'_>) -> Result<Option<u64>>,
     ) -> Result<Reading> {
+        let mut bytes = 0;
         while let Some((offset, payload)) = wal.next()? {
             let named = |error: Error| error.with_offset(offset);
             let batch = BatchView::new(&payload).map_err(named)?;
@@ -221,6 +227,10 @@ impl WalFollow {
                 return Ok(Reading::Early);
             };
             self.note(&batch, taken, change);
+            bytes += payload.len();
+            if bytes >= PART_BYTES {
+                return Ok(Reading::Part);
+            }
         }
         Ok(Reading::Whole)
     }
