@@ -7,6 +7,7 @@
 //! them in that order ([`history`]).
 
 pub mod campaign;
+pub mod histories;
 pub mod history;
 pub mod model;
 pub mod schedule;

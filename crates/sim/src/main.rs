@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use bugs::{Hunt, Program, apart};
 use clap::Parser;
+use drumlin::Isolation;
 use drumlin_fs::{Clock, SystemClock};
 use drumlin_sim::campaign::{Totals, next_seed};
+use drumlin_sim::histories;
 use drumlin_sim::setup::{Case, Part, Setup};
 use drumlin_sim::shrink;
 use drumlin_sim::world;
@@ -59,6 +61,10 @@ struct Args {
     /// Runs seeds with images until so many cuts were imagined, going on after the last one in `--out`.
     #[arg(long)]
     cuts: Option<u64>,
+    /// Runs histories of concurrent transactions of the seeds from A up to, not including, B, by turns of each isolation
+    /// and of all of them together, and prints their sums.
+    #[arg(long, value_name = "A..B")]
+    histories: Option<String>,
     /// Has each deliberate bug looked for by its suite. For builds with `seeded-bugs`.
     #[arg(long)]
     bugs: bool,
@@ -131,9 +137,45 @@ fn hunt(args: &Args) -> Result<bool, String> {
     Ok(hunt.catch())
 }
 
+fn ends_of(range: &str) -> Result<(u64, u64), String> {
+    let ends = range.split_once("..");
+    let ends = ends.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    ends.ok_or_else(|| format!("{range:?} is no range of seeds"))
+}
+
+/// Runs the histories of a range of seeds; stops at the first that is wrong.
+fn histories(range: &str) -> Result<bool, String> {
+    let all = [
+        Isolation::Locks,
+        Isolation::Snapshot,
+        Isolation::Serializable,
+    ];
+    let (from, to) = ends_of(range)?;
+    let mut sum = histories::Sum::default();
+    let mut failure = None;
+    for seed in from..to {
+        let outcome = histories::run(seed, all.get((seed % 4) as usize).copied());
+        sum.add(&outcome);
+        failure = outcome.failure;
+        if let Some(why) = &failure {
+            say(&format!("seed {seed} failed: {why}"));
+            say(&format!(
+                "replay: drumlin-sim --histories {seed}..{}",
+                seed + 1
+            ));
+            break;
+        }
+    }
+    say(&format!("{sum:?}"));
+    Ok(failure.is_none())
+}
+
 fn run(args: &Args) -> Result<bool, String> {
     if args.bugs {
         return hunt(args);
+    }
+    if let Some(seeds) = &args.histories {
+        return histories(seeds);
     }
     if let Some(seed) = args.seed {
         let case = case(args, seed)?;
@@ -152,11 +194,7 @@ fn run(args: &Args) -> Result<bool, String> {
         None => String::new(),
     };
     let (from, to) = match &args.seeds {
-        Some(range) => {
-            let ends = range.split_once("..");
-            let ends = ends.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-            ends.ok_or_else(|| format!("{range:?} is no range of seeds"))?
-        }
+        Some(range) => ends_of(range)?,
         None => (next_seed(&text, campaign), u64::MAX),
     };
     let time = match (args.hours, &args.seeds, args.cuts) {
