@@ -221,7 +221,6 @@ ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open(const rocksdb_options_t* options, co
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_with_ttl(const rocksdb_options_t* options, const char* name, int ttl, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_for_read_only(const rocksdb_options_t* options, const char* name, unsigned char error_if_wal_file_exists, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_as_secondary(const rocksdb_options_t* options, const char* name, const char* secondary_path, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_backup_engine_t* rocksdb_backup_engine_open(const rocksdb_options_t* options, const char* path, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_backup_engine_t* rocksdb_backup_engine_open_opts(const rocksdb_backup_engine_options_t* options, rocksdb_env_t* env, char** errptr);
@@ -293,7 +292,6 @@ ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_column_families(const rocksdb_option
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_column_families_with_ttl(const rocksdb_options_t* options, const char* name, int num_column_families, const char* const* column_family_names, const rocksdb_options_t* const* column_family_options, rocksdb_column_family_handle_t** column_family_handles, const int* ttls, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_for_read_only_column_families(const rocksdb_options_t* options, const char* name, int num_column_families, const char* const* column_family_names, const rocksdb_options_t* const* column_family_options, rocksdb_column_family_handle_t** column_family_handles, unsigned char error_if_wal_file_exists, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_open_as_secondary_column_families(const rocksdb_options_t* options, const char* name, const char* secondary_path, int num_column_families, const char* const* column_family_names, const rocksdb_options_t* const* column_family_options, rocksdb_column_family_handle_t** column_family_handles, char** errptr);
 ROCKSDB_LIBRARY_API char** rocksdb_list_column_families(const rocksdb_options_t* options, const char* name, size_t* lencf, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_list_column_families_destroy(char** list, size_t len);
@@ -866,7 +864,6 @@ ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_ingest_behind(roc
 ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_destroy(rocksdb_ingestexternalfileoptions_t* opt);
 ROCKSDB_LIBRARY_API void rocksdb_ingest_external_file(rocksdb_t* db, const char* const* file_list, size_t list_len, const rocksdb_ingestexternalfileoptions_t* opt, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_ingest_external_file_cf(rocksdb_t* db, rocksdb_column_family_handle_t* handle, const char* const* file_list, size_t list_len, const rocksdb_ingestexternalfileoptions_t* opt, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_try_catch_up_with_primary(rocksdb_t* db, char** errptr);
 ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create(void* state, void (*destructor)(void*), char* (*transform)(void*, const char* key, size_t length, size_t* dst_length), unsigned char (*in_domain)(void*, const char* key, size_t length), unsigned char (*in_range)(void*, const char* key, size_t length), const char* (*name)(void*));
 ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create_fixed_prefix(size_t value);
