@@ -3,7 +3,7 @@
 //! a retired value is dropped with its last guard. Method: loom runs small cases exhaustively, up to a bound of
 //! preemptions; buffers are marked and checked.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --profile loom --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
 #![cfg(loom)]
 
 use std::sync::Arc;

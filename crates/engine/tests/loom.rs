@@ -3,7 +3,7 @@
 //! them is in place, and nothing after a failed sync ever does. Method: loom runs the lines and the
 //! order of publication themselves, with two and three writers, up to a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin --profile loom --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin --release --test loom`
 #![cfg(loom)]
 
 #[path = "../src/family/moment.rs"]

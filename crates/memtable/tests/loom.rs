@@ -2,7 +2,7 @@
 //! small cases exhaustively, up to a bound of preemptions, on nodes of three slots, so that leaves
 //! and inner nodes split under the readers' feet.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-memtable --profile loom --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-memtable --release --test loom`
 #![cfg(loom)]
 
 use std::ops::ControlFlow;
