@@ -1,6 +1,8 @@
 """Users, roles and compressed messages, through the driver."""
 
+import os
 import signal
+import subprocess
 
 import pymongo
 import pytest
@@ -57,6 +59,15 @@ def test_users_and_roles(guarded):
         writer.test.c.insert_one({})
         assert code(lambda: writer.admin.command("serverStatus")) == 13
         assert code(lambda: writer.test.command("dropUser", "reader")) == 13
+    with client("chief", "sesam \u2168") as chief:
+        chief.test.command("createUser", "owner", pwd="o", roles=["dbOwner"])
+    with client("owner", "o", "test") as owner:
+        owner.test.command("createUser", "guest", pwd="g", roles=["read"])
+        # Nobody gives what is not its own to give, by a new user or by one that is there.
+        for roles in ([{"role": "root", "db": "admin"}], ["read", {"role": "read", "db": "other"}]):
+            assert code(lambda: owner.test.command("createUser", "more", pwd="m", roles=roles)) == 13
+            assert code(lambda: owner.test.command("updateUser", "owner", roles=roles)) == 13
+        owner.test.command("dropUser", "guest")
     for wrong in (client("reader", "wrong", "test"), client("nobody", "r", "test"), client("writer", "w", "test", "SCRAM-SHA-1")):
         with wrong:
             assert code(lambda: wrong.test.c.find_one()) == 18
@@ -70,6 +81,12 @@ def test_users_and_roles(guarded):
     guarded.start()
     with client("reader", "new", "test") as reader:
         assert reader.test.c.count_documents({}) == 4
+
+
+def test_nobody_else_makes_the_first_user(tmp_path):
+    command = [os.environ["DRUMLIN"], "mongo", "--dir", str(tmp_path / "data"), "--port", "0", "--bind", "0.0.0.0", "--auth"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0 and "first" in ended.stderr
 
 
 # The driver warns where it lacks a codec, and goes on without.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::{Options, Result};
+use drumlin::{Error, Options, Result};
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc_store::{Store, StoreOptions};
 use drumlin_fs::Env;
@@ -76,7 +76,7 @@ impl Server {
     /// Opens the store and listens.
     ///
     /// # Errors
-    /// Of [`Store::open`] and of the socket.
+    /// Of [`Store::open`] and of the socket. `InvalidArgument` where others than this machine could make the first user.
     pub fn open(options: ServerOptions) -> Result<Self> {
         let engine = Options {
             env: options.env.clone(),
@@ -85,6 +85,13 @@ impl Server {
         };
         let store = Store::open(&options.dir, StoreOptions { engine })?;
         let shared = Shared::guarded(store, options.env, options.auth);
+        let is_open =
+            matches!(&options.listen, Address::Tcp(address) if !address.ip().is_loopback());
+        if options.auth && is_open && shared.users.is_first() {
+            return Err(Error::invalid_argument(
+                "there is no user yet, and the first may be made by anybody: make it while the server listens at the loopback",
+            ));
+        }
         let poller = options.network.poller()?;
         let listener = options
             .network

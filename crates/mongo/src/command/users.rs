@@ -3,7 +3,7 @@
 use drumlin_doc::{Builder, Code, Kind, Refusal, Value};
 use drumlin_doc_store::Outcome;
 
-use crate::auth::{Credentials, Mechanism, Role, User};
+use crate::auth::{Credentials, Mechanism, Need, Role, User, may};
 
 use super::call::Call;
 
@@ -29,6 +29,29 @@ fn roles(call: &Call<'_>) -> Result<Option<Vec<Role>>, Refusal> {
         None => Role::new(item.value.as_str().ok_or_else(wrong)?, call.database),
     };
     items.iter().map(one).collect::<Result<_, _>>().map(Some)
+}
+
+/// The roles that the command gives, each in a database that is the caller's own: nobody gives what it could not take.
+///
+/// # Errors
+/// `Unauthorized`, and those of [`roles`].
+fn granted(call: &Call<'_>) -> Result<Option<Vec<Role>>, Refusal> {
+    let granted = roles(call)?;
+    let users = &call.shared.users;
+    if !users.is_needed || users.is_first() {
+        return Ok(granted);
+    }
+    let own = call.shared.peers.get(call.connection).roles();
+    for role in granted.iter().flatten() {
+        if !may(&own, Need::Own, &role.database) {
+            let text = format!(
+                "Not authorized to grant role: {}@{}",
+                role.name, role.database
+            );
+            return Err(Refusal::new(Code::Unauthorized, text));
+        }
+    }
+    Ok(granted)
 }
 
 /// What is kept of the password, for each mechanism.
@@ -96,7 +119,7 @@ pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
     let user = User {
         database: call.database.to_owned(),
         name: name.to_owned(),
-        roles: roles(call)?.ok_or_else(|| missing("an array of roles"))?,
+        roles: granted(call)?.ok_or_else(|| missing("an array of roles"))?,
         credentials: credentials(call, name)?.ok_or_else(|| missing("a password as pwd"))?,
     };
     call.shared.users.add(&call.shared.store, &user)?;
@@ -116,7 +139,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     let shared = call.shared;
     let found = shared.users.find(&shared.store, call.database, name)?;
     let mut user = found.ok_or_else(|| missing(call, name))?;
-    let (roles, credentials) = (roles(call)?, credentials(call, name)?);
+    let (roles, credentials) = (granted(call)?, credentials(call, name)?);
     if roles.is_none() && credentials.is_none() {
         return Err(Refusal::bad_value("updateUser needs a pwd or roles").into());
     }
