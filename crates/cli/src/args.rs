@@ -8,6 +8,7 @@ use drumlin::{Db, TableFormat};
 
 use crate::backup::{BackupTask, Restore};
 use crate::du::Du;
+use crate::follow::Follow;
 use crate::formats::EntryFormat;
 use crate::shell::ShellTask;
 use crate::top::Top;
@@ -178,6 +179,8 @@ pub(crate) enum Command {
     },
     /// Show writes, reads, levels, debt, memory and what runs, second by second, of a live process or of a directory.
     Top(Top),
+    /// Follow the database as another process writes it, and print how far behind that is, line by line, until SIGTERM.
+    Follow(Follow),
     /// Draw the tree.
     Levels,
     /// Print what groups of keys take on disk, and how long keys and values are, by the indexes of tables.
@@ -207,7 +210,7 @@ pub(crate) enum Command {
         /// The sequence number to begin with. Default: the first there is.
         #[arg(long, value_name = "SEQNO")]
         from: Option<u64>,
-        /// Go on with what is written from now on.
+        /// Go on with what is written from now on, until SIGTERM.
         #[arg(long)]
         follow: bool,
     },

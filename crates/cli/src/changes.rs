@@ -2,46 +2,56 @@
 
 use std::time::Duration;
 
-use drumlin::{ChangeEntry, Changes, Db, KeepChanges, Options};
+use drumlin::{ChangeBatch, ChangeEntry, Changes, Db, KeepChanges, Options};
 use serde_json::{Map, Value, json};
 
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
 use crate::formats::json::put_bytes;
-use crate::output::Output;
+use crate::interrupt::Interrupt;
+use crate::output::{Output, remark};
 
-/// How long it is waited for more before it is waited again.
-const WAIT: Duration = Duration::from_secs(1);
+/// How long it is waited for more before it is looked whether a signal came.
+const WAIT: Duration = Duration::from_millis(50);
 
-/// Prints the changes from the sequence number `from` on, or from the first there is; with `follow` also those to come.
+/// Prints the changes from the sequence number `from` on, or from the first there is; with `follow` also those to come, until a
+/// signal, which comes between two batches: what is printed then is whole, and the number to go on from is remarked.
 pub(crate) fn changes(place: &Place, from: Option<u64>, follow: bool, out: &mut Output) -> Outcome {
     let opened = Changes::of_directory(place.dir()?, &place.options(), from.unwrap_or(0));
     let mut changes = opened.map_err(|error| place.explain(error))?;
-    loop {
+    let interrupt = follow.then(Interrupt::of_following).transpose()?;
+    let is_ended = || interrupt.as_ref().is_some_and(|it| it.token.is_cancelled());
+    while !is_ended() {
         let mut found = changes.next().transpose()?;
         if found.is_none() && follow {
             // A reader of the pipe sees what is there before more is waited for.
             out.flush()?;
-            while found.is_none() {
-                found = changes.next_within(WAIT)?;
-            }
+            found = changes.next_within(WAIT)?;
         }
-        if let Some(batch) = found {
-            let mut seqno = batch.seqno();
-            for entry in batch.entries() {
-                let entry = entry?;
-                show(seqno, &entry, place.form(), out)?;
-                seqno += match &entry {
-                    ChangeEntry::LogData(_) => 0,
-                    ChangeEntry::Ingested { tables, .. } => tables.len() as u64,
-                    _ => 1,
-                };
-            }
-        } else {
-            return Ok(());
+        match found {
+            Some(batch) => show_batch(&batch, place.form(), out)?,
+            None if follow => {}
+            None => return Ok(()),
         }
     }
+    out.flush()?;
+    remark(format!("drumlin: go on with --from {}", changes.position()));
+    Ok(())
+}
+
+fn show_batch(batch: &ChangeBatch, form: Form, out: &mut Output) -> Outcome {
+    let mut seqno = batch.seqno();
+    for entry in batch.entries() {
+        let entry = entry?;
+        show(seqno, &entry, form, out)?;
+        seqno += match &entry {
+            ChangeEntry::LogData(_) => 0,
+            ChangeEntry::Ingested { tables, .. } => tables.len() as u64,
+            _ => 1,
+        };
+    }
+    Ok(())
 }
 
 fn show(seqno: u64, entry: &ChangeEntry<'_>, form: Form, out: &mut Output) -> Outcome {

@@ -1,4 +1,5 @@
-//! Signals. CTRL-C cancels long work, which says what is done; a second one ends the process at once. A server is asked to end.
+//! Signals. CTRL-C cancels long work, which says what is done; a second one ends the process at once. What only a signal ends, a
+//! server or a command that follows, is asked to end by SIGTERM, too.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +7,7 @@ use drumlin::CancelToken;
 use drumlin_base::sync::Mutex;
 use drumlin_fs::Env;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::remark;
@@ -17,7 +18,13 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// The work that the next CTRL-C cancels.
 type Work = Arc<Mutex<Option<CancelToken>>>;
 
-static WORK: OnceLock<Work> = OnceLock::new();
+static LISTENER: OnceLock<Listener> = OnceLock::new();
+
+/// The thread that waits for signals, and what it works on.
+struct Listener {
+    work: Work,
+    signals: Handle,
+}
 
 /// Work that CTRL-C cancels, until it is dropped.
 #[derive(Debug)]
@@ -29,12 +36,22 @@ pub(crate) struct Interrupt {
 impl Interrupt {
     /// From now on CTRL-C cancels the token.
     pub(crate) fn new() -> Outcome<Self> {
-        let work = match WORK.get() {
-            Some(work) => Arc::clone(work),
-            None => listen()?,
-        };
+        Self::on(listener()?)
+    }
+
+    /// The same for SIGTERM, and for the work of a command that nothing else ends.
+    pub(crate) fn of_following() -> Outcome<Self> {
+        let listener = listener()?;
+        if !drumlin_base::bug!("sigterm-cuts-a-batch") {
+            listener.signals.add_signal(SIGTERM).map_err(Failure::Io)?;
+        }
+        Self::on(listener)
+    }
+
+    fn on(listener: &Listener) -> Outcome<Self> {
         let token = CancelToken::new();
-        *work.lock() = Some(token.clone());
+        *listener.work.lock() = Some(token.clone());
+        let work = Arc::clone(&listener.work);
         Ok(Self { work, token })
     }
 
@@ -53,17 +70,21 @@ impl Drop for Interrupt {
     }
 }
 
-/// Starts the thread that waits for the signal. It lives as long as the process.
-fn listen() -> Outcome<Work> {
+/// Starts the thread that waits for signals, where it is not there yet. It lives as long as the process.
+fn listener() -> Outcome<&'static Listener> {
+    if let Some(listener) = LISTENER.get() {
+        return Ok(listener);
+    }
     let work = Work::default();
     let mut signals = Signals::new([SIGINT]).map_err(Failure::Io)?;
+    let handle = signals.handle();
     let heard = Arc::clone(&work);
     let body = move || {
         for _ in signals.forever() {
             let token = heard.lock().clone();
             match token {
                 Some(token) if !token.is_cancelled() => {
-                    remark("drumlin: ending; CTRL-C once more ends at once");
+                    remark("drumlin: ending; once more ends at once");
                     token.cancel();
                 }
                 _ => std::process::exit(i32::from(INTERRUPTED)),
@@ -73,7 +94,10 @@ fn listen() -> Outcome<Work> {
     let thread = Env::system().spawner.spawn("signals", Box::new(body))?;
     // Nobody waits for it.
     drop(thread);
-    Ok(Arc::clone(WORK.get_or_init(|| work)))
+    Ok(LISTENER.get_or_init(|| Listener {
+        work,
+        signals: handle,
+    }))
 }
 
 /// Runs a server until SIGTERM or SIGINT has it asked to `stop`, or it ends by itself. The signals are awaited before `serve`

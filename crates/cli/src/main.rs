@@ -21,6 +21,7 @@ mod external;
 mod failure;
 mod families;
 mod figures;
+mod follow;
 mod formats;
 mod generate;
 mod input;
@@ -122,6 +123,7 @@ pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Ou
             prometheus,
         } => figures::stats(place, property.as_deref(), prometheus, out),
         Command::Top(wanted) => top::top(place, &wanted, out),
+        Command::Follow(wanted) => follow::follow(place, &wanted, out),
         Command::Levels => levels::levels(place, out),
         Command::Du(wanted) => du::du(place, &wanted, out),
         Command::Approxsize { from, to } => {

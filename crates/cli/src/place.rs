@@ -193,7 +193,8 @@ impl Place {
         }
     }
 
-    fn family_of(&self, db: &Db) -> Outcome<ColumnFamily> {
+    /// The family of `--family`.
+    pub(crate) fn family_of(&self, db: &Db) -> Outcome<ColumnFamily> {
         db.column_family(&self.family).ok_or_else(|| {
             let families = db.families();
             let known: Vec<&str> = families.iter().map(ColumnFamily::name).collect();

@@ -70,6 +70,7 @@ fn check(command: &Command) -> Outcome {
         | Command::Demo(_)
         | Command::Redis(_)
         | Command::Lab { .. }
+        | Command::Follow(_)
         | Command::Shell(_) => "it opens a store of its own",
         Command::Put { value, literal, .. } if value == "-" && !literal => {
             "standard input has the commands; name a value, or take - itself with --literal"

@@ -1,23 +1,31 @@
 //! The loop: a line, its command, the next line.
 
 use std::io::{self, BufRead, IsTerminal};
+use std::time::Duration;
 
 use clap::Args;
+use drumlin::{FollowOptions, Follower};
 
 use super::editor::{LineEditor, Typed};
 use super::line::{Next, carry_out_line};
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
+use crate::follow;
 use crate::output::{Output, remark};
 
 /// Longest line of a script.
 const LINE_BYTES_MAX: u64 = 64 << 20;
+/// How often a store that is followed goes on without a command, lest it holds files that its writer is done with.
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellTask {
     /// Open the store for reading: no lock is taken, and other processes may write.
     #[arg(long)]
     read_only: bool,
+    /// Open the store for reading, and have each command see what other processes wrote before it.
+    #[arg(long, conflicts_with = "read_only")]
+    follow: bool,
     /// Go on after a command of standard input that failed; the first failure is the exit code.
     #[arg(long)]
     keep_going: bool,
@@ -25,29 +33,62 @@ pub(crate) struct ShellTask {
 
 /// Runs commands until the end of the input.
 pub(crate) fn shell(place: &Place, wanted: &ShellTask, out: &mut Output) -> Outcome {
-    let (db, family) = match wanted.read_only {
-        true => place.open_to_read()?,
-        false => place.open_existing()?,
+    let options = FollowOptions {
+        interval: Some(IDLE_PAUSE),
+    };
+    let follower = wanted.follow.then(|| follow::open(place, options));
+    let follower = follower.transpose()?;
+    let (db, family) = match &follower {
+        Some(follower) => (follower.db().clone(), place.family_of(follower.db())?),
+        None if wanted.read_only => place.open_to_read()?,
+        None => place.open_existing()?,
     };
     let held = Place {
         held: Some(db.clone()),
         ..place.clone()
     };
-    let ended = match io::stdin().is_terminal() {
-        true => typed(&held, family.name(), out),
-        false => script(&held, wanted.keep_going, out),
+    let open = OpenStore {
+        place: held,
+        follower,
     };
-    drop((held, family));
-    let closed = match wanted.read_only {
+    let ended = match io::stdin().is_terminal() {
+        true => typed(&open, family.name(), out),
+        false => script(&open, wanted.keep_going, out),
+    };
+    drop((open, family));
+    let closed = match wanted.read_only || wanted.follow {
         true => Ok(()),
         false => db.close(),
     };
     ended.and(closed.map_err(Failure::Engine))
 }
 
+/// The store that the commands work on.
+struct OpenStore {
+    place: Place,
+    /// Of `shell --follow`.
+    follower: Option<Follower>,
+}
+
+impl OpenStore {
+    /// Carries out a line, on what was written before it where the store is followed.
+    fn carry_out(&self, line: &str, out: &mut Output) -> Outcome<Next> {
+        if let Some(follower) = &self.follower
+            && !drumlin_base::bug!("shell-follows-when-idle-alone")
+            && let Err(error) = follower.catch_up()
+        {
+            let seconds = follower.lag().age.as_secs();
+            remark(format!(
+                "drumlin: this is {seconds} seconds old: it cannot go on: {error}"
+            ));
+        }
+        carry_out_line(&self.place, line, out)
+    }
+}
+
 /// Commands of a person: failures are told, and the next line is asked for.
-fn typed(place: &Place, family: &str, out: &mut Output) -> Outcome {
-    let families = place.held.iter().flat_map(drumlin::Db::families);
+fn typed(open: &OpenStore, family: &str, out: &mut Output) -> Outcome {
+    let families = open.place.held.iter().flat_map(drumlin::Db::families);
     let families = families.map(|it| it.name().to_owned()).collect();
     let mut editor = LineEditor::new(families)?;
     let prompt = match family {
@@ -62,7 +103,7 @@ fn typed(place: &Place, family: &str, out: &mut Output) -> Outcome {
             Ok(Typed::End) => break Ok(()),
             Err(failure) => break Err(failure),
         };
-        match carry_out_line(place, &line, out) {
+        match open.carry_out(&line, out) {
             Ok(Next::Line) => {}
             Ok(Next::End) => break Ok(()),
             Err(failure) if failure.is_closed_pipe() => break Err(failure),
@@ -74,7 +115,7 @@ fn typed(place: &Place, family: &str, out: &mut Output) -> Outcome {
 }
 
 /// Commands of a file: the first failure ends it, unless it shall go on.
-fn script(place: &Place, keeps_going: bool, out: &mut Output) -> Outcome {
+fn script(open: &OpenStore, keeps_going: bool, out: &mut Output) -> Outcome {
     let mut input = io::stdin().lock();
     let mut first = Ok(());
     for number in 1_u64.. {
@@ -85,7 +126,7 @@ fn script(place: &Place, keeps_going: bool, out: &mut Output) -> Outcome {
         }
         let line = std::str::from_utf8(&line);
         let outcome = match line {
-            Ok(line) => carry_out_line(place, line, out),
+            Ok(line) => open.carry_out(line, out),
             Err(_) => Err(Failure::Usage(
                 "it is not UTF-8; write other bytes as \\xNN".to_owned(),
             )),
