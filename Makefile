@@ -10,7 +10,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-specs mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -45,6 +45,16 @@ DRUMLIN ?=
 mongo-test: $(MONGO_VENV)/bin/pytest
 	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
 	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/pytest -q -p no:cacheprovider crates/mongo/clients
+
+# The tests that MongoDB's drivers share, as pymongo's source archive has them (fetched once). SPECS: some of them, crud/find.json.
+SPECS ?=
+MONGO_SPECS = target/mongo/sdist/pymongo-4.20.0
+$(MONGO_SPECS): $(MONGO_VENV)/bin/pytest
+	$(MONGO_VENV)/bin/pip download -q --no-deps --no-binary pymongo -d target/mongo/sdist pymongo==4.20.0
+	tar xzf $@.tar.gz -C target/mongo/sdist && touch $@
+mongo-specs: $(MONGO_SPECS)
+	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
+	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/python crates/mongo/clients/specs/run.py $(MONGO_SPECS)/test $(SPECS)
 
 # Client libraries and job queues from their registries, as applications use them, against the Redis server. Needs python3,
 # npm, go and mvn. CLIENTS: some of them.

@@ -121,6 +121,51 @@ impl Store {
         Ok(Some(collection.indexes.len() + 1))
     }
 
+    /// Gives a collection another name, maybe in another database; all that it has stays where it is. With `is_replacing` a collection of
+    /// that name goes, in the same batch.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `NamespaceExists`, `InvalidNamespace`; `IllegalOperation` for its own name; of the engine.
+    pub fn rename_collection(&self, from: &Name, to: &Name, is_replacing: bool) -> Outcome<()> {
+        check_name(to)?;
+        let _catalog = self.locks.catalog();
+        let refuse = |code, text: String| Err(Refusal::new(code, text).into());
+        let Some(collection) = self.collection(from) else {
+            let text = format!("Source collection {from} does not exist");
+            return refuse(Code::NamespaceNotFound, text);
+        };
+        let replaced = self.collection(to);
+        if from == to {
+            let text = "Can't rename a collection to itself".to_owned();
+            return refuse(Code::IllegalOperation, text);
+        }
+        if replaced.is_some() && !is_replacing {
+            return refuse(
+                Code::NamespaceExists,
+                format!("target namespace {to} exists"),
+            );
+        }
+        let _alone: Vec<_> = replaced
+            .iter()
+            .chain([&collection])
+            .map(|it| self.locks.alone(it.ident))
+            .collect();
+        let mut batch = WriteBatch::new();
+        if let Some(replaced) = replaced.filter(|_| !drumlin_base::bug!("mongo-renamed-over-stays"))
+        {
+            self.remove(&replaced, &mut batch)?;
+        }
+        if !drumlin_base::bug!("mongo-renamed-name-stays") {
+            batch.delete(&entry_key(&from.database, &from.collection))?;
+        }
+        let mut renamed = Collection::clone(&collection);
+        renamed.name = to.clone();
+        put_entry(&renamed, &mut batch)?;
+        self.change(batch, |catalog| {
+            catalog.without(std::slice::from_ref(from)).with(renamed)
+        })
+    }
+
     /// Removes all collections of a database at once.
     ///
     /// # Errors
@@ -148,21 +193,27 @@ impl Store {
             .collect();
         let mut batch = WriteBatch::new();
         for collection in collections {
-            batch.delete(&entry_key(
-                &collection.name.database,
-                &collection.name.collection,
-            ))?;
-            let (begin, end) = range_of(collection.ident);
-            batch.delete_range_cf(self.families.docs.id(), &begin, &end)?;
-            for key in count_keys(collection.ident) {
-                batch.delete(&key)?;
-            }
-            for index in &collection.indexes {
-                self.remove_entries(index.ident, &mut batch)?;
-            }
+            self.remove(collection, &mut batch)?;
         }
         let names: Vec<Name> = collections.iter().map(|it| it.name.clone()).collect();
         self.change(batch, |catalog| catalog.without(&names))
+    }
+
+    /// Removes an entry of the catalog and all that it is of.
+    fn remove(&self, collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
+        batch.delete(&entry_key(
+            &collection.name.database,
+            &collection.name.collection,
+        ))?;
+        let (begin, end) = range_of(collection.ident);
+        batch.delete_range_cf(self.families.docs.id(), &begin, &end)?;
+        for key in count_keys(collection.ident) {
+            batch.delete(&key)?;
+        }
+        for index in &collection.indexes {
+            self.remove_entries(index.ident, batch)?;
+        }
+        Ok(())
     }
 
     fn remove_entries(&self, ident: Ident, batch: &mut WriteBatch) -> Outcome<()> {

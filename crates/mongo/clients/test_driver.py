@@ -17,6 +17,76 @@ from pymongo.write_concern import WriteConcern
 from conftest import Running
 
 
+def test_updates_by_pipelines(db):
+    db.c.insert_many([{"_id": n, "a": n, "b": [n, 1]} for n in range(4)])
+    done = db.c.update_many({"a": {"$gt": 0}}, [{"$set": {"sum": {"$add": ["$a", {"$sum": "$b"}]}}}, {"$unset": "b"}])
+    assert (done.matched_count, done.modified_count) == (3, 3)
+    assert db.c.find_one({"_id": 3}) == {"_id": 3, "a": 3, "sum": 7}
+    # The new document keeps its _id, whatever the pipeline leaves of it.
+    assert db.c.update_one({"_id": 3}, [{"$replaceWith": {"x": "$a"}}]).modified_count == 1
+    assert db.c.find_one({"_id": 3}) == {"_id": 3, "x": 3}
+    assert db.c.update_one({"_id": 9}, [{"$set": {"at": "$$NOW", "n": "$$n"}}], upsert=True, let={"n": 5}).upserted_id == 9
+    assert db.c.find_one({"_id": 9})["n"] == 5
+    found = db.c.find_one_and_update({"_id": 1}, [{"$set": {"a": {"$multiply": ["$a", 10]}}}], return_document=True)
+    assert found["a"] == 10
+    statement = {"q": {"_id": 1}, "u": [{"$set": {"k": "$$k"}}], "c": {"k": 7}}
+    assert db.command("update", "c", updates=[statement])["nModified"] == 1
+    assert db.c.find_one({"_id": 1})["k"] == 7
+    for update, code in [([{"$set": {"_id": 2}}], 66), ([{"$match": {}}], 72), ([{"$set": {"a": {"$nonsense": 1}}}], 168)]:
+        with pytest.raises(OperationFailure) as error:
+            db.c.update_one({"_id": 1}, update)
+        assert error.value.code == code
+    with pytest.raises(OperationFailure) as error:
+        db.c.update_one({"_id": 1}, [{"$set": {"a": 1}}], array_filters=[{"x": 1}])
+    assert error.value.code == 9
+
+
+def test_the_shape_of_all_statements_is_looked_at_first(db):
+    statements = [{"q": {}, "u": {"$set": {"a": 1}}, "upsert": True}, {"q": {}, "u": {"$set": {"a": 1}}, "sort": {"a": 1}}]
+    with pytest.raises(OperationFailure) as error:
+        db.command("update", "c", updates=statements)
+    assert error.value.code == 40415 and "updates.sort" in str(error.value)
+    assert db.c.count_documents({}) == 0
+
+
+def test_collections_are_renamed(server, db):
+    db.a.insert_one({"_id": 1})
+    db.a.create_index("x", unique=True)
+    db.b.insert_one({"_id": 2})
+    cursor = db.a.find(batch_size=1)
+    with pytest.raises(OperationFailure) as error:
+        db.a.rename("b")
+    assert error.value.code == 48
+    db.a.rename("b", dropTarget=True)
+    assert list(db.b.find()) == [{"_id": 1}] and db.list_collection_names() == ["b"]
+    assert set(db.b.index_information()) == {"_id_", "x_1"}
+    assert list(cursor) == []
+    server.client.admin.command("renameCollection", f"{db.name}.b", to=f"{db.name}-2.c")
+    other = server.client[db.name + "-2"]
+    assert list(other.c.find()) == [{"_id": 1}] and db.list_collection_names() == []
+    for to, code in [("nowhere", 73), (f"{db.name}.system.users", 13)]:
+        with pytest.raises(OperationFailure) as error:
+            server.client.admin.command("renameCollection", f"{other.name}.c", to=to)
+        assert error.value.code == code
+    server.client.drop_database(other.name)
+
+
+def test_the_stable_api(server, db):
+    from pymongo.server_api import ServerApi
+
+    with pymongo.MongoClient("127.0.0.1", server.port, server_api=ServerApi("1", strict=True)) as client:
+        client[db.name].c.insert_one({"_id": 1})
+        assert client[db.name].c.find_one() == {"_id": 1}
+        for command in ({"distinct": "c", "key": "a"}, {"collStats": "c"}):
+            with pytest.raises(OperationFailure) as error:
+                client[db.name].command(command)
+            assert (error.value.code, error.value.details["codeName"]) == (323, "APIStrictError")
+    for arguments, code in [({"apiVersion": "2"}, 322), ({"apiStrict": True}, 72)]:
+        with pytest.raises(OperationFailure) as error:
+            db.command("ping", **arguments)
+        assert error.value.code == code
+
+
 def test_handshake(server):
     hello = server.client.admin.command("hello")
     assert hello["isWritablePrimary"] and hello["maxWireVersion"] == 21
@@ -127,7 +197,7 @@ def test_updates(db):
         ({"$set": {"a.b.c": 2}}, 28),
         ({"$inc": {"s": 1}}, 14),
         ({"$nonsense": {"a": 1}}, 9),
-        ({"$bit": {"a": {"and": 1}}}, 9),
+        ({"$bit": {"a": {"nand": 1}}}, 2),
     ],
 )
 def test_wrong_updates(db, update, code):

@@ -202,6 +202,66 @@ fn writers_of_one_document_take_turns_and_unique_keys_are_taken_once() {
     reads.check(&collection).expect("whole");
 }
 
+/// How many documents lie in the store, of collections that are there and of others.
+fn stored(store: &drumlin_doc_store::Store) -> usize {
+    let families = store.db().families();
+    let docs = families.iter().find(|family| family.name() == "docs");
+    let mut iter = store
+        .db()
+        .iter_cf(docs.expect("a family"), drumlin::ReadOptions::default());
+    iter.seek_to_first();
+    let mut count = 0;
+    while iter.valid() {
+        count += 1;
+        iter.next();
+    }
+    count
+}
+
+#[test]
+fn a_renamed_collection_has_all_that_it_had_and_what_was_there_is_gone() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let store = open(files.clone()).expect("opens");
+    let other = Name::new("other", "d");
+    let documents = [r#"{"_id": 1, "u": 1}"#, r#"{"_id": 2, "u": 2}"#].map(doc);
+    let documents = documents.each_ref().map(|document| Document(document));
+    for (name, count) in [(name(), 2), (other.clone(), 1)] {
+        store.create(&name).expect("creates");
+        store
+            .create_indexes(&name, &crate::world::indexes())
+            .expect("builds");
+        store
+            .insert(&name, &documents[..count], true)
+            .expect("inserts");
+    }
+    let rename = |from: &Name, to: &Name, over| store.rename_collection(from, to, over);
+    assert_eq!(code(rename(&name(), &other, false)), Code::NamespaceExists);
+    assert_eq!(code(rename(&name(), &name(), true)), Code::IllegalOperation);
+    let (missing, wrong) = (Name::new("db", "x"), Name::new("db", "a$b"));
+    assert_eq!(
+        code(rename(&missing, &other, true)),
+        Code::NamespaceNotFound
+    );
+    assert_eq!(code(rename(&name(), &wrong, true)), Code::InvalidNamespace);
+    let uuid = store.collection(&name()).expect("a collection").uuid;
+    rename(&name(), &other, true).expect("renames");
+    drop(store);
+    // What was answered outlives a power cut.
+    let files = files.crash_image(1, drumlin_fs::CrashPolicy::KeepNothing);
+    let store = open(Arc::new(files)).expect("opens");
+    assert!(store.collection(&name()).is_none());
+    let collection = store.collection(&other).expect("a collection");
+    assert_eq!((collection.uuid, collection.documents()), (uuid, 2));
+    store.reads().check(&collection).expect("whole");
+    assert_eq!(stored(&store), 2, "nothing is left of the other one");
+    let twin = doc(r#"{"_id": 3, "u": 1}"#);
+    let done = store
+        .insert(&other, &[Document(&twin)], true)
+        .expect("tries")
+        .expect("a collection");
+    assert_eq!(done.errors.len(), 1, "its unique index is there");
+}
+
 /// An index over `at` after which documents go, in either direction.
 fn expiring(key: &str, partial: Option<&str>) -> NewIndex {
     NewIndex {

@@ -72,8 +72,28 @@ impl Update {
                 out.finish()
             }
         };
+        let is_nested = self.has_operators();
+        Applied::new(document, made, is_nested, moment)
+    }
+}
+
+impl Applied {
+    /// `document` after `new` was put in its place, of which the `_id` stays where `new` has none.
+    ///
+    /// # Errors
+    /// `ImmutableField` for another `_id`; `BSONObjectTooLarge`.
+    pub fn replaced(document: Document<'_>, new: Document<'_>, moment: &Moment) -> Outcome<Self> {
+        Self::new(document, replaced(document, new), true, moment)
+    }
+
+    fn new(
+        document: Document<'_>,
+        made: Vec<u8>,
+        is_nested: bool,
+        moment: &Moment,
+    ) -> Outcome<Self> {
         let is_changed = made != document.0;
-        if is_changed && !moment.is_insert {
+        if is_changed && !moment.is_insert && !drumlin_base::bug!("mongo-updates-move-ids") {
             same_id(document, Document(&made))?;
         }
         if made.len() > DOCUMENT_BYTES_MAX {
@@ -83,11 +103,11 @@ impl Update {
             );
             return Err(Refusal::new(Code::BsonObjectTooLarge, text));
         }
-        if is_changed && self.has_operators() {
+        if is_changed && is_nested {
             // Values put into each other may be nested too deep.
             validate(&made)?;
         }
-        Ok(Applied {
+        Ok(Self {
             document: made,
             is_changed,
         })

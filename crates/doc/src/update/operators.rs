@@ -31,6 +31,16 @@ pub(super) enum Operator {
     },
     Pull(Test),
     PullAll(Vec<OwnedValue>),
+    /// One after the other.
+    Bits(Vec<(Bits, OwnedValue)>),
+}
+
+/// What becomes of the bits of two whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bits {
+    And,
+    Or,
+    Xor,
 }
 
 /// How an array grows.
@@ -111,7 +121,39 @@ impl Operator {
             Self::PullAll(values) => shrink(name, "$pullAll", old, |all| {
                 all.retain(|value| !values.iter().any(|gone| gone.is(*value)));
             }),
+            Self::Bits(steps) => {
+                let mut value = old.map_or_else(|| OwnedValue::int32(0), Value::to_owned);
+                for (bits, operand) in steps {
+                    value = bits.of(name, value.get(), operand.get())?;
+                }
+                Ok(Change::Put(value))
+            }
         }
+    }
+}
+
+impl Bits {
+    /// An int32 of two int32s, else an int64.
+    fn of(self, name: &str, old: Value<'_>, operand: Value<'_>) -> Outcome<OwnedValue> {
+        let whole = |value: Value<'_>| {
+            let is_whole = matches!(value.kind, Kind::Int32 | Kind::Int64);
+            value.fixed_i64().filter(|_| is_whole)
+        };
+        let (Some(a), Some(b)) = (whole(old), whole(operand)) else {
+            let text = format!(
+                "Cannot apply $bit to a value of non-integral type: the field {name} is of type {}",
+                old.kind.name()
+            );
+            return Err(Refusal::bad_value(text));
+        };
+        let made = match self {
+            Self::And => a & b,
+            Self::Or => a | b,
+            Self::Xor => a ^ b,
+        };
+        let is_wide = [old, operand].iter().any(|it| it.kind == Kind::Int64);
+        let narrow = i32::try_from(made).ok().filter(|_| !is_wide);
+        Ok(narrow.map_or_else(|| OwnedValue::int64(made), OwnedValue::int32))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::refusal::{Outcome, Refusal};
 use crate::show::show;
 use crate::sort::Sort;
 
-use super::operators::{Operator, Order, Push};
+use super::operators::{Bits, Operator, Order, Push};
 use super::tree::{Node, is_positional};
 
 /// A change of a document: another one in its place, or operators.
@@ -189,11 +189,35 @@ fn operator(name: &str, path: &str, value: Value<'_>) -> Outcome<Operator> {
         },
         "$pull" => Filter::of_element(value).map(Operator::Pull),
         "$pullAll" => list(name, value).map(Operator::PullAll),
-        "$bit" => Err(Refusal::parse("$bit is not supported by this server")),
+        "$bit" => bits(path, value),
         _ => Err(Refusal::parse(format!(
             "Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as an array"
         ))),
     }
+}
+
+fn bits(path: &str, value: Value<'_>) -> Outcome<Operator> {
+    let wrong = || {
+        Refusal::bad_value(format!(
+            "$bit of {path} needs a document of 'and', 'or' or 'xor' with whole numbers, and is {}",
+            show(value)
+        ))
+    };
+    let steps = value.as_document().filter(|_| value.kind == Kind::Document);
+    let steps = steps.filter(|steps| !steps.is_empty()).ok_or_else(wrong)?;
+    let steps = steps.iter().map(|step| {
+        let bits = match step.name_str() {
+            "and" => Bits::And,
+            "or" => Bits::Or,
+            "xor" => Bits::Xor,
+            _ => return Err(wrong()),
+        };
+        match step.value.kind {
+            Kind::Int32 | Kind::Int64 => Ok((bits, step.value.to_owned())),
+            _ => Err(wrong()),
+        }
+    });
+    Ok(Operator::Bits(steps.collect::<Outcome<_>>()?))
 }
 
 fn current_date(path: &str, value: Value<'_>) -> Outcome<Operator> {

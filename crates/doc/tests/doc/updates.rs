@@ -77,6 +77,11 @@ fn updates_change_as_defined() {
             r#"{"a": 2, "b": 9, "c": 1}"#,
         ),
         (
+            r#"{"$bit": {"a": {"and": 12, "or": 1}, "c": {"or": {"$long": 1}}, "d": {"xor": 5}}}"#,
+            r#"{"a": 10, "c": 2}"#,
+            r#"{"a": 9, "c": {"$long": 3}, "d": 5}"#,
+        ),
+        (
             r#"{"$push": {"a": 3}}"#,
             r#"{"a": [1]}"#,
             r#"{"a": [1, 3]}"#,
@@ -236,10 +241,13 @@ fn wrong_updates_are_refused_with_their_codes() {
             r#"{}"#,
             Code::DollarPrefixedFieldName,
         ),
+        (r#"{"$bit": {"a": {"and": 1.5}}}"#, r#"{}"#, Code::BadValue),
+        (r#"{"$bit": {"a": {"nand": 1}}}"#, r#"{}"#, Code::BadValue),
+        (r#"{"$bit": {"a": {}}}"#, r#"{}"#, Code::BadValue),
         (
-            r#"{"$bit": {"a": {"and": 1}}}"#,
-            r#"{}"#,
-            Code::FailedToParse,
+            r#"{"$bit": {"a": {"or": 1}}}"#,
+            r#"{"a": 1.5}"#,
+            Code::BadValue,
         ),
         (r#"{"$wrong": {"a": 1}}"#, r#"{}"#, Code::FailedToParse),
         (r#"{"$set": 1}"#, r#"{}"#, Code::FailedToParse),

@@ -69,19 +69,11 @@ impl<'a> Call<'a> {
     /// Refuses what all commands refuse.
     ///
     /// # Errors
-    /// `IllegalOperation` for transactions and retryable writes, `BadValue`, `InvalidOptions`, `CommandNotSupported`.
+    /// `IllegalOperation` for transactions and retryable writes, `InvalidOptions`.
     pub(super) fn check_generic(&self) -> Outcome<()> {
         if self.body.get("txnNumber").is_some() || self.body.get("startTransaction").is_some() {
             let text = "Transaction numbers are only allowed on a replica set member or mongos";
             return Err(Refusal::new(Code::IllegalOperation, text));
-        }
-        if self.body.get("apiStrict").is_some_and(Value::is_truthy) {
-            return Err(Refusal::not_supported("apiStrict"));
-        }
-        if let Some(version) = self.body.get("apiVersion")
-            && version.as_str() != Some("1")
-        {
-            return Err(Refusal::bad_value("API version must be \"1\""));
         }
         self.syncs_reads().map(|_| ())
     }
@@ -159,18 +151,25 @@ impl<'a> Call<'a> {
                 ),
             )
         };
-        let name = name.ok_or_else(wrong)?;
+        self.named(self.database, name.ok_or_else(wrong)?)
+    }
+
+    /// A collection of a database, if it is one for clients.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`, `Unauthorized`.
+    pub(super) fn named(&self, database: &str, name: &str) -> Outcome<Name> {
         // Those of the server: users are read and written by commands of their own.
         if name.starts_with("system.") {
-            let text = format!("{}.{name} is not for commands of clients", self.database);
+            let text = format!("{database}.{name} is not for commands of clients");
             return Err(Refusal::new(Code::Unauthorized, text));
         }
         match name.is_empty() {
             true => Err(Refusal::new(
                 Code::InvalidNamespace,
-                format!("Invalid namespace specified '{}.'", self.database),
+                format!("Invalid namespace specified '{database}.'"),
             )),
-            false => Ok(Name::new(self.database, name)),
+            false => Ok(Name::new(database, name)),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal};
-use drumlin_doc_store::Outcome;
+use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal, Value};
+use drumlin_doc_store::{Name, Outcome};
 
 use super::call::Call;
 use super::cursor::batch_of;
@@ -51,6 +51,36 @@ pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
             .str("ns", &name.to_string());
     }
     Ok(reply)
+}
+
+/// The names of `renameCollection`: from, and to.
+pub(super) fn names_of_rename(call: &Call<'_>) -> Result<(Name, Name), Refusal> {
+    let first = call.body.iter().next().map(|first| first.value);
+    let name = |value: Option<Value<'_>>| {
+        let both = value
+            .and_then(Value::as_str)
+            .and_then(|it| it.split_once('.'));
+        let wrong = || {
+            let text = "renameCollection takes names with their databases, 'db.collection'";
+            Refusal::new(Code::InvalidNamespace, text)
+        };
+        let (database, collection) = both.ok_or_else(wrong)?;
+        call.named(database, collection)
+    };
+    Ok((name(first)?, name(call.body.get("to"))?))
+}
+
+/// `renameCollection`.
+pub(super) fn rename(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["to", "dropTarget"], &[])?;
+    if call.database != "admin" {
+        let text = "renameCollection may only be run against the admin database.";
+        return Err(Refusal::new(Code::Unauthorized, text).into());
+    }
+    let (from, to) = names_of_rename(call)?;
+    let store = &call.shared.store;
+    store.rename_collection(&from, &to, call.flag("dropTarget"))?;
+    Ok(Builder::new())
 }
 
 /// `dropDatabase`.

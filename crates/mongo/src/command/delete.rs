@@ -8,7 +8,7 @@ use crate::sorter::too_much;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::call::{Call, hint_of};
-use super::insert::check_count;
+use super::statements::statements;
 use super::write_reply::{goes_on, write_errors};
 
 /// See the module.
@@ -16,8 +16,7 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["deletes", "ordered", "let"], &[])?;
     let scope = call.scope()?;
     let name = call.collection()?;
-    let statements = call.documents("deletes")?;
-    check_count(statements.len())?;
+    let statements = statements(call, "deletes", &["q", "limit", "hint"], &["collation"])?;
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut count, mut errors) = (0, Vec::new());
     for (at, statement) in statements.iter().enumerate() {
@@ -39,20 +38,6 @@ pub(super) fn statement_of(
     statement: Document<'_>,
     scope: &Scope,
 ) -> Result<(Query, bool), Refusal> {
-    for element in statement {
-        match element.name_str() {
-            "q" | "limit" | "hint" => {}
-            "collation" => {
-                return Err(Refusal::not_supported("the argument 'collation' of delete"));
-            }
-            other => {
-                return Err(Refusal::new(
-                    drumlin_doc::Code::UnknownField,
-                    format!("BSON field 'delete.deletes.{other}' is an unknown field."),
-                ));
-            }
-        }
-    }
     let filter = statement
         .get("q")
         .and_then(Value::as_document)

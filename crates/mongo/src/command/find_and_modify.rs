@@ -7,7 +7,8 @@ use crate::query::{Query, each};
 use crate::sorter::Sorter;
 
 use super::call::Call;
-use super::update::{Statement, array_filters, change, update_of, upsert};
+use super::change::Change;
+use super::update::{Statement, array_filters, change, upsert};
 
 const KNOWN: &[&str] = &[
     "query",
@@ -20,6 +21,7 @@ const KNOWN: &[&str] = &[
     "arrayFilters",
     "hint",
     "bypassDocumentValidation",
+    "let",
 ];
 
 /// See the module.
@@ -48,12 +50,12 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
     let fields = call.document("fields")?;
     let fields = fields.map(|it| Projection::new(it, ProjectionOf::Find, &call.scope()?));
     let fields = fields.transpose()?;
-    let update = match update {
-        Some(update) => update_of(Some(update))?,
-        None => Update::replacement(Document::EMPTY)?,
+    let wanted = match update {
+        Some(_) => Change::parse(call, update, &call.scope()?)?,
+        None => Change::Update(Update::replacement(Document::EMPTY)?),
     };
-    let filters = array_filters(call.body.get("arrayFilters"))?;
-    let statement = Statement::of_one(query, update, filters, call.flag("upsert"));
+    let filters = array_filters(call.body.get("arrayFilters"), &wanted)?;
+    let statement = Statement::of_one(query, wanted, filters, call.flag("upsert"));
     let value = |document: &[u8]| match &fields {
         Some(fields) => fields.apply(Document(document), Some(&statement.query.filter)),
         None => Ok(document.to_vec()),

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod call;
+mod change;
 mod collections;
 mod cursor;
 mod delete;
@@ -14,6 +15,8 @@ mod indexes;
 mod insert;
 mod refusals;
 mod sasl;
+mod stable_api;
+mod statements;
 mod table;
 mod update;
 mod users;

@@ -11,7 +11,7 @@ use super::call::Call;
 use super::refusals::{refusal_of, refused};
 use super::{
     aggregate, collections, cursor, delete, diagnosis, explain, find, find_and_modify, handshake,
-    indexes, insert, sasl, update, users, values,
+    indexes, insert, sasl, stable_api, update, users, values,
 };
 
 type Run = fn(&Call<'_>) -> Outcome<Builder>;
@@ -58,6 +58,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("logout", sasl::logout),
     ("ping", handshake::ok),
     ("refreshSessions", handshake::ok),
+    ("renameCollection", collections::rename),
     ("saslContinue", sasl::go_on),
     ("saslStart", sasl::start),
     ("serverStatus", diagnosis::server_status),
@@ -91,7 +92,6 @@ const REFUSED: &[&str] = &[
     "mapReduce",
     "profile",
     "reIndex",
-    "renameCollection",
     "replSetGetStatus",
     "shutdown",
     "top",
@@ -141,10 +141,18 @@ fn need_of(name: &str) -> Need {
             Need::Read
         }
         "create" | "createIndexes" | "delete" | "drop" | "dropIndexes" | "findAndModify"
-        | "findandmodify" | "insert" | "update" => Need::Write,
+        | "findandmodify" | "insert" | "renameCollection" | "update" => Need::Write,
         "getCmdLineOpts" | "getLog" | "getParameter" | "hostInfo" | "listDatabases"
         | "serverStatus" | "setParameter" => Need::Server,
         _ => Need::Own,
+    }
+}
+
+/// The databases that a command is about.
+fn databases_of(call: &Call<'_>) -> Vec<String> {
+    match collections::names_of_rename(call) {
+        Ok((from, to)) if call.name == "renameCollection" => vec![from.database, to.database],
+        _ => vec![call.database.to_owned()],
     }
 }
 
@@ -156,11 +164,18 @@ fn check_need(call: &Call<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let need = need_of(call.name);
-    let peer = || call.shared.peers.get(call.connection);
-    if need == Need::Nothing || may(&peer().roles(), need, call.database) {
+    if need == Need::Nothing {
         return Ok(());
     }
-    let text = match peer().users.is_empty() {
+    let peer = call.shared.peers.get(call.connection);
+    let roles = peer.roles();
+    if databases_of(call)
+        .iter()
+        .all(|database| may(&roles, need, database))
+    {
+        return Ok(());
+    }
+    let text = match peer.users.is_empty() {
         true => format!("Command {} requires authentication", call.name),
         false => format!(
             "not authorized on {} to execute command {}",
@@ -187,6 +202,7 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
         .into());
     };
     call.check_generic()?;
+    stable_api::check(call)?;
     if call.syncs_reads()? {
         call.shared.store.sync()?;
     }

@@ -9,17 +9,21 @@ use drumlin_doc_store::{Failure, Name, Outcome, Step};
 use crate::query::Query;
 
 use super::call::{Call, hint_of};
+use super::change::Change;
 use super::delete::matching;
-use super::insert::{check_count, insert_into};
+use super::insert::insert_into;
+use super::statements::statements;
 use super::write_reply::{goes_on, write_errors};
 
+/// Arguments of a statement.
+const KNOWN: &[&str] = &["q", "u", "c", "multi", "upsert", "hint", "arrayFilters"];
 /// How often an upsert begins anew when others make and remove its document.
 const UPSERT_TRIES: usize = 100;
 
 /// A change of what a query finds.
 pub(super) struct Statement {
     pub(super) query: Query,
-    pub(super) update: Update,
+    pub(super) change: Change,
     pub(super) filters: Vec<ArrayFilter>,
     pub(super) is_upsert: bool,
     is_multi: bool,
@@ -41,14 +45,13 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     )?;
     let scope = call.scope()?;
     let name = call.collection()?;
-    let statements = call.documents("updates")?;
-    check_count(statements.len())?;
+    let statements = statements(call, "updates", KNOWN, &["collation"])?;
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
     for (at, statement) in statements.iter().enumerate() {
         let mut done = Done::default();
-        let outcome = read(*statement, &scope).map_err(Failure::from);
+        let outcome = read(call, *statement, &scope).map_err(Failure::from);
         let outcome = outcome.and_then(|statement| run(call, &name, &statement, &mut done));
         matched += done.matched + u64::from(done.upserted.is_some());
         modified += done.modified;
@@ -74,23 +77,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     Ok(reply)
 }
 
-fn read(of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
-    for element in of {
-        match element.name_str() {
-            "q" | "u" | "multi" | "upsert" | "hint" | "arrayFilters" => {}
-            other @ ("collation" | "c" | "sort") => {
-                return Err(Refusal::not_supported(format!(
-                    "the argument '{other}' of update"
-                )));
-            }
-            other => {
-                return Err(Refusal::new(
-                    Code::UnknownField,
-                    format!("BSON field 'update.updates.{other}' is an unknown field."),
-                ));
-            }
-        }
-    }
+fn read(call: &Call<'_>, of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
     let flag = |name: &str| of.get(name).is_some_and(Value::is_truthy);
     let filter = of
         .get("q")
@@ -98,14 +85,23 @@ fn read(of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
         .ok_or_else(|| Refusal::parse("an update needs a document as q"))?;
     let mut query = Query::of(Filter::with(filter, scope)?);
     query.hint = hint_of(of)?;
+    // Constants of the statement, for its pipeline.
+    let constants = of.get("c").and_then(Value::as_document);
+    let with_constants = constants.map(|constants| scope.clone().with_values(constants));
+    let with_constants = with_constants.transpose()?;
+    let change = Change::parse(call, of.get("u"), with_constants.as_ref().unwrap_or(scope))?;
+    if constants.is_some() && !matches!(change, Change::Pipeline(_)) {
+        let text = "Constant values may only be specified for pipeline updates";
+        return Err(Refusal::new(Code::ConstantsOfUpdate, text));
+    }
     let statement = Statement {
         query,
-        update: update_of(of.get("u"))?,
-        filters: array_filters(of.get("arrayFilters"))?,
+        filters: array_filters(of.get("arrayFilters"), &change)?,
+        change,
         is_upsert: flag("upsert"),
         is_multi: flag("multi"),
     };
-    match statement.is_multi && !statement.update.has_operators() {
+    match statement.is_multi && !statement.change.is_partial() {
         true => Err(Refusal::parse(
             "multi update is not supported for replacement-style update",
         )),
@@ -113,22 +109,17 @@ fn read(of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
     }
 }
 
-pub(super) fn update_of(value: Option<Value<'_>>) -> Result<Update, Refusal> {
-    match value {
-        Some(value) if value.kind == Kind::Document => Update::new(Document(value.bytes)),
-        Some(value) if value.kind == Kind::Array => {
-            Err(Refusal::not_supported("an update by a pipeline"))
-        }
-        _ => Err(Refusal::parse(
-            "Update argument must be either an object or an array",
-        )),
-    }
-}
-
-pub(super) fn array_filters(value: Option<Value<'_>>) -> Result<Vec<ArrayFilter>, Refusal> {
+pub(super) fn array_filters(
+    value: Option<Value<'_>>,
+    change: &Change,
+) -> Result<Vec<ArrayFilter>, Refusal> {
     let Some(value) = value.filter(|value| value.kind != Kind::Null) else {
         return Ok(Vec::new());
     };
+    if matches!(change, Change::Pipeline(_)) {
+        let text = "arrayFilters may not be specified for pipeline-style updates";
+        return Err(Refusal::parse(text));
+    }
     let wrong = || Refusal::type_mismatch("arrayFilters has to be an array of documents");
     let items = value.as_array().ok_or_else(wrong)?;
     items
@@ -188,7 +179,7 @@ pub(super) fn change(
             return Ok(Step::Keep);
         }
         let applied = statement
-            .update
+            .change
             .apply(document, &statement.query.filter, &moment)?;
         let step = match applied.is_changed {
             true => Step::Replace(applied.document.clone()),
@@ -220,7 +211,7 @@ pub(super) fn upsert(
     let seed = Update::of_equalities(filter)?
         .apply(Document::EMPTY, filter, &moment)?
         .document;
-    let seed = match statement.update.has_operators() {
+    let seed = match statement.change.is_partial() {
         true => seed,
         // Of a replacement only the key is taken over.
         false => {
@@ -232,7 +223,7 @@ pub(super) fn upsert(
         }
     };
     let made = statement
-        .update
+        .change
         .apply(Document(&seed), filter, &moment)?
         .document;
     let fixed = (Document(&seed).get("_id"), Document(&made).get("_id"));
@@ -263,13 +254,13 @@ impl Statement {
     /// For one document, as `findAndModify` has it.
     pub(super) fn of_one(
         query: Query,
-        update: Update,
+        change: Change,
         filters: Vec<ArrayFilter>,
         is_upsert: bool,
     ) -> Self {
         Self {
             query,
-            update,
+            change,
             filters,
             is_upsert,
             is_multi: false,

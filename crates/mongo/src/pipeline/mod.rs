@@ -8,7 +8,9 @@ mod running;
 mod sample;
 mod stage;
 mod unwind;
+mod update;
 
 pub(crate) use run::{run, take};
 pub(crate) use running::Running;
 pub(crate) use stage::{Pipeline, Stage};
+pub(crate) use update::UpdatePipeline;

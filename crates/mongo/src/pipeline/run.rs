@@ -259,7 +259,10 @@ fn united(union: &Union, running: &Running<'_>) -> Outcome<Vec<Vec<u8>>> {
 ///
 /// # Errors
 /// `Location40228` where it gives none.
-fn replace_root(expression: &Expression, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+pub(super) fn replace_root(
+    expression: &Expression,
+    document: Document<'_>,
+) -> Result<Vec<u8>, Refusal> {
     match expression.eval(document)? {
         Some(value) if value.kind == Kind::Document => Ok(value.bytes),
         other => {
