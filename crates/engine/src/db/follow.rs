@@ -20,6 +20,7 @@ use std::time::Duration;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 
 use crate::db::engine::Engine;
+use crate::db::open::Opened;
 use crate::db::{reader, recover};
 use crate::files::held_files::HeldFiles;
 use crate::files::names;
@@ -118,8 +119,7 @@ impl Following {
                 self.options.env.clock.sleep(PAUSE);
             }
         }
-        let message = "the writer is faster than it can be followed";
-        Err(Error::new(ErrorKind::Busy, message).with_file(&self.engine.store.id.dir))
+        Err(too_fast(&self.engine.store.id.dir))
     }
 
     fn round(&mut self) -> Result<Round> {
@@ -276,13 +276,8 @@ impl Following {
     /// Opens the database anew and takes over what that has.
     fn reopen(&mut self) -> Result<SeqNo> {
         let store = Arc::clone(&self.engine.store);
-        let (opened, held) = reader::open_read_only(&store.id.dir, &self.options, true)?;
+        let (opened, held) = self.open_without_gap()?;
         let fresh = &opened.engine;
-        let cut = fresh.store.id.recovered().report.cut.as_ref();
-        if cut.is_some_and(|cut| cut.later_wals > 0) {
-            let message = "the WAL has a gap, which opening the database for writing has to judge";
-            return Err(Error::corruption(message).with_file(&store.id.wal_dir));
-        }
         let (from, to) = (store.visible_seqno(), fresh.store.visible_seqno());
         if to < from {
             let message = format!(
@@ -304,6 +299,29 @@ impl Following {
         self.is_changed = true;
         self.show(to);
         Ok(to)
+    }
+
+    /// Opens the database for what is in it up to its newest write. Where a WAL ends before a later one goes on, the writer
+    /// may have filled it after it was read: that is damage only if it ends there again.
+    fn open_without_gap(&self) -> Result<(Opened, Arc<HeldFiles>)> {
+        let id = &self.engine.store.id;
+        let mut found_before = None;
+        for _ in 0..ROUNDS_MAX {
+            let (opened, held) = reader::open_read_only(&id.dir, &self.options, true)?;
+            let cut = opened.engine.store.id.recovered().report.cut.as_ref();
+            let Some(cut) = cut.filter(|cut| cut.later_wals > 0) else {
+                return Ok((opened, held));
+            };
+            let gap = (cut.wal, cut.offset);
+            if found_before == Some(gap) || drumlin_base::bug!("follower-trusts-its-first-gap") {
+                let message =
+                    "the WAL has a gap, which opening the database for writing has to judge";
+                let error = Error::corruption(message).with_offset(cut.offset);
+                return Err(error.with_file(&names::wal(&id.wal_dir, cut.wal)));
+            }
+            found_before = Some(gap);
+        }
+        Err(too_fast(&id.dir))
     }
 
     /// Has the memtables of `fresh` in place of those there are.
@@ -368,6 +386,14 @@ fn sections_of(engine: &Engine) -> recover::Sections {
     let all = engine.store.prepared.all().into_iter();
     all.map(|(name, writes)| (name, Arc::unwrap_or_clone(writes)))
         .collect()
+}
+
+fn too_fast(dir: &Path) -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        "the writer is faster than it can be followed",
+    )
+    .with_file(dir)
 }
 
 fn lost(dir: &Path) -> Error {

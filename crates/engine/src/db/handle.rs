@@ -75,6 +75,7 @@ impl RefreshSource for FamilySource {
 /// db.delete(b"key")?;
 /// assert!(db.get(b"key")?.is_none());
 /// db.close()?;
+/// # std::fs::remove_dir_all(&dir).expect("it is there");
 /// # Ok(())
 /// # }
 /// ```

@@ -3,11 +3,14 @@
 //! file operation and open again. Method: random scripts by seed on files in memory; followers that catch up now and then
 //! are compared with the primary at the same sequence number.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use drumlin::{Db, FollowOptions, Follower, Options, Result};
 use drumlin_base::rng::Rng;
-use drumlin_fs::{Fault, FaultFileSystem, FaultRule, FileSystem, StrictMemFileSystem};
+use drumlin_fs::{
+    Fault, FaultFileSystem, FaultRule, FileSystem, Observer, OpKind, StrictMemFileSystem,
+};
 
 use crate::changes::{Run, options};
 use crate::copy::{contents, try_contents};
@@ -25,7 +28,10 @@ fn options_of(files: &Arc<dyn FileSystem>, seed: u64) -> Options {
 }
 
 fn follow(files: &StrictMemFileSystem, seed: u64) -> Follower {
-    let files: Arc<dyn FileSystem> = Arc::new(files.clone());
+    follow_by(Arc::new(files.clone()), seed)
+}
+
+fn follow_by(files: Arc<dyn FileSystem>, seed: u64) -> Follower {
     let options = options_of(&files, seed);
     let on_demand = FollowOptions { interval: None };
     Db::open_follower(DIR, options, on_demand).expect("the primary can be followed")
@@ -122,5 +128,50 @@ fn kill_at(seed: u64, index: u64) {
         later
             .step()
             .unwrap_or_else(|error| panic!("{place}, later: {error:?}"));
+    }
+}
+
+/// Has the primary go on before some of the follower's operations: it fills memtables, and so WAL files. It rests after some
+/// times, as nobody catches up with one that never does.
+#[derive(Debug)]
+struct GoesOn {
+    primary: Mutex<(Db, Rng, usize)>,
+}
+
+impl Observer for GoesOn {
+    fn before(&self, _: OpKind, _: &Path) {
+        let (db, rng, times) = &mut *self.primary.lock().unwrap();
+        if *times == 0 || rng.below(4) > 0 {
+            return;
+        }
+        *times -= 1;
+        for _ in 0..rng.below(24) {
+            let (key, value) = (rng.below(500).to_be_bytes(), vec![7; 700]);
+            db.put(key, value).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_primary_that_goes_on_while_it_is_opened_anew_is_not_damaged() {
+    let seeds = if exhaustive() { 2_000 } else { 40 };
+    for seed in 0..seeds {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let options = options_of(&files, seed);
+        drop(Db::open(DIR, options.clone()).unwrap());
+        let watched = FaultFileSystem::over_memory(&memory);
+        let follower = follow_by(Arc::new(watched.clone()), seed);
+        for life in 0..4 {
+            let place = format!("seed {seed}, life {life}");
+            let db = Db::open(DIR, options.clone()).unwrap();
+            watched.set_observer(Some(Arc::new(GoesOn {
+                primary: Mutex::new((db.clone(), Rng::new(seed << 8 | life), 20)),
+            })));
+            let caught_up = follower.catch_up();
+            watched.set_observer(None);
+            caught_up.unwrap_or_else(|error| panic!("{place}: {error:?}"));
+            compare(&follower, &db, &place).unwrap();
+        }
     }
 }

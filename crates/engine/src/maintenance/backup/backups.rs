@@ -59,6 +59,8 @@ pub struct BackupInfo {
 /// let old = Db::open(dir.join("old"), Options::default())?;
 /// assert_eq!(old.get(b"key")?.as_deref(), Some(&b"value"[..]));
 /// backups.purge(1)?;
+/// # drop((db, old));
+/// # std::fs::remove_dir_all(&dir).expect("it is there");
 /// # Ok(())
 /// # }
 /// ```
