@@ -2,23 +2,45 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use drumlin::{ColumnFamily, Db, Env, Error, ErrorKind, Health, Options};
+use drumlin::{ColumnFamily, Db, Env, Error, ErrorKind, Health, Locking, Options, TransactionDb};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::Batch;
+use crate::bytes::Given;
+use crate::changes::Changes;
 use crate::error::{OrRaise, raised};
 use crate::family::Family;
 use crate::reader::Reader;
 use crate::settings::{self, Settings};
 use crate::snapshot::Snapshot;
+use crate::transaction::{Asked, Transaction};
 
 /// An open database: its default family, and all that concerns the whole. Any number of threads may use it at once.
 #[pyclass(frozen, extends = Family, weakref, module = "drumlin")]
 pub(crate) struct Database {
     is_closed: AtomicBool,
+    /// Of its transactions, from the first one on.
+    locks: OnceLock<Arc<TransactionDb>>,
+}
+
+impl Database {
+    fn locks(slf: &Bound<'_, Self>) -> PyResult<Arc<TransactionDb>> {
+        let found = &slf.get().locks;
+        if let Some(locks) = found.get() {
+            return Ok(Arc::clone(locks));
+        }
+        let db = reader(slf).db.clone();
+        let made = slf
+            .py()
+            .detach(|| TransactionDb::over(db, Locking::default()));
+        let made = Arc::new(made.or_raise(slf.py())?);
+        // Another thread may have been faster: all have the same locks.
+        Ok(Arc::clone(found.get_or_init(|| made)))
+    }
 }
 
 /// Opens the database in `path`, with all its families.
@@ -49,6 +71,7 @@ pub(crate) fn open(
     let reader = Reader::new(db, family, None, settings.calls_python);
     let database = Database {
         is_closed: AtomicBool::new(false),
+        locks: OnceLock::new(),
     };
     Py::new(py, Family::make(reader).add_subclass(database))
 }
@@ -187,6 +210,54 @@ impl Database {
     #[pyo3(signature = (*, sync=None))]
     fn batch(slf: &Bound<'_, Self>, sync: Option<bool>) -> Batch {
         Batch::new(slf.clone().unbind(), sync)
+    }
+
+    /// Begins a transaction, for `with`, or to be ended by its `commit` or `rollback`.
+    #[pyo3(signature = (*, isolation=None, snapshot=true, lock_timeout=None, expiration=None, sync=None))]
+    fn transaction(
+        slf: &Bound<'_, Self>,
+        isolation: Option<&str>,
+        snapshot: bool,
+        lock_timeout: Option<f64>,
+        expiration: Option<f64>,
+        sync: Option<bool>,
+    ) -> PyResult<Transaction> {
+        let asked = Asked {
+            isolation,
+            snapshot,
+            lock_timeout,
+            expiration,
+            sync,
+        };
+        Transaction::begin(Self::locks(slf)?, &asked)
+    }
+
+    /// The names of the transactions that are prepared.
+    fn prepared<'py>(slf: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let names = Self::locks(slf)?.prepared_transactions();
+        let names = names.iter().map(|name| PyBytes::new(slf.py(), name));
+        Ok(names.collect())
+    }
+
+    /// The transaction that is prepared as `name`, to be committed or rolled back; `None` if there is none.
+    fn prepared_transaction(
+        slf: &Bound<'_, Self>,
+        name: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Transaction>> {
+        let name = Given::of(name)?;
+        Ok(Transaction::prepared(Self::locks(slf)?, name.as_ref()))
+    }
+
+    /// The changes from the number `from_seqno` on, the first that is kept without it. The database has to be opened with
+    /// `keep_changes_seconds` or `keep_changes_bytes`.
+    #[pyo3(signature = (from_seqno=None, *, synced_only=false))]
+    fn changes(
+        slf: &Bound<'_, Self>,
+        from_seqno: Option<u64>,
+        synced_only: bool,
+    ) -> PyResult<Changes> {
+        let (py, db) = (slf.py(), &reader(slf).db);
+        Changes::begin(py, db, from_seqno, synced_only)
     }
 
     /// The present moment of all families. It holds back what compaction may drop for as long as it lives.

@@ -3,6 +3,8 @@
 //! ```text
 //! database -> family -> reader -> walk, cursor
 //! snapshot ----------^            bytes, error, settings, merge
+//!    |-> transaction -> transaction_walk
+//!    `-> changes
 //! ```
 //!
 //! Classes build on each other: a [`Reader`] reads one family at one moment or at the present, a [`Family`] writes too, a
@@ -14,6 +16,7 @@ use pyo3::prelude::*;
 mod backups;
 mod batch;
 mod bytes;
+mod changes;
 mod cursor;
 mod database;
 mod error;
@@ -22,6 +25,8 @@ mod merge;
 mod reader;
 mod settings;
 mod snapshot;
+mod transaction;
+mod transaction_walk;
 mod walk;
 
 /// The module's classes and functions.
@@ -33,6 +38,10 @@ fn _drumlin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<database::Database>()?;
     module.add_class::<snapshot::Snapshot>()?;
     module.add_class::<batch::Batch>()?;
+    module.add_class::<transaction::Transaction>()?;
+    module.add_class::<transaction_walk::TransactionWalk>()?;
+    module.add_class::<changes::Changes>()?;
+    module.add_class::<changes::ChangeBatch>()?;
     module.add_class::<walk::Walk>()?;
     module.add_class::<cursor::Cursor>()?;
     module.add_class::<bytes::Value>()?;

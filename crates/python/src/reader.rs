@@ -148,6 +148,12 @@ impl Reader {
         self.family.name()
     }
 
+    /// The family's number, by which changes name it. No other family ever has it.
+    #[getter]
+    fn id(&self) -> u32 {
+        self.family.id()
+    }
+
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = key.py();
         match self.find(py, key)? {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin::{
-    Codec, Compression, DirectoryFormat, FamilyOptions, FixedPrefix, Options, TableFormat,
-    WriteOptions,
+    Codec, Compression, DirectoryFormat, FamilyOptions, FixedPrefix, KeepChanges, Options,
+    TableFormat, WriteOptions,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -58,6 +59,8 @@ impl Settings {
             "max_open_files" => options.max_open_files = Some(value.extract()?),
             "wal_dir" => options.wal_dir = Some(value.extract::<PathBuf>()?),
             "compression" => options.compression = compression(value)?,
+            "keep_changes_seconds" => keep_changes(options).age = Some(duration(value.extract()?)?),
+            "keep_changes_bytes" => keep_changes(options).bytes = Some(value.extract()?),
             "format" => options.format = directory_format(value)?,
             "merges" => {
                 for (family, merge) in value.cast::<PyDict>()? {
@@ -80,6 +83,21 @@ impl Settings {
             family.merge_operator = Some(Arc::clone(&merge.operator));
         }
     }
+}
+
+fn keep_changes(options: &mut Options) -> &mut KeepChanges {
+    options.keep_changes.get_or_insert_default()
+}
+
+/// `seconds` as the engine has them.
+///
+/// # Errors
+/// `ValueError` for what is no length of time.
+pub(crate) fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let text = format!("{seconds} is no number of seconds that one can wait");
+        PyValueError::new_err(text)
+    })
 }
 
 /// The options of a family that `kwargs` name, and whether they call Python.

@@ -17,17 +17,24 @@ False
 from __future__ import annotations
 
 import atexit
+import time
 import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from . import _drumlin, errors
 from ._drumlin import (
     Backups,
     Batch,
+    ChangeBatch,
+    Changes,
     Cursor,
     Database,
     Family,
     Reader,
     Snapshot,
+    Transaction,
+    TransactionWalk,
     Value,
     Walk,
     __version__,
@@ -40,12 +47,16 @@ from .errors import Error
 __all__ = [
     "Backups",
     "Batch",
+    "ChangeBatch",
+    "Changes",
     "Cursor",
     "Database",
     "Error",
     "Family",
     "Reader",
     "Snapshot",
+    "Transaction",
+    "TransactionWalk",
     "Value",
     "Walk",
     "__version__",
@@ -54,7 +65,10 @@ __all__ = [
     "list_families",
     "open",
     "repair",
+    "transact",
 ]
+
+_T = TypeVar("_T")
 
 _open: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
@@ -64,6 +78,24 @@ def open(path, **options) -> Database:  # noqa: A001 - as in dbm and shelve
     database = _drumlin.open(path, **options)
     _open.add(database)
     return database
+
+
+def transact(database: Database, work: Callable[[Transaction], _T], *, attempts: int = 16, **options: Any) -> _T:
+    """Does ``work`` in a transaction, commits it and returns what it returned; all over again, with growing pauses, where it
+    met another transaction (``Busy``, ``Deadlock``, ``TimedOut``). The options are those of ``Database.transaction``."""
+    if attempts < 1:
+        raise ValueError("there is at least one attempt")
+    pause = 0.0005
+    while True:
+        attempts -= 1
+        try:
+            with database.transaction(**options) as transaction:
+                return work(transaction)
+        except (errors.Busy, errors.Deadlock, errors.TimedOut):
+            if attempts == 0:
+                raise
+        time.sleep(pause)
+        pause *= 2
 
 
 @atexit.register
