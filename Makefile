@@ -82,7 +82,7 @@ interop:
 	$(CARGO) run --locked -p drumlin-interop --bin rocksdb-versions -- run target/rocksdb-versions $(SEEDS)
 
 loom:
-	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release --no-default-features -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
 # Under sanitizers of the compiler that is pinned, whose unstable options RUSTC_BOOTSTRAP lets through. What each
 # sees is in docs/testing.md. For threads the standard library is built too, from `rust-src`.
@@ -199,14 +199,14 @@ package:
 # The engine without its features: nothing in it is compiled by a C compiler, and what is left out is refused by name.
 smallest:
 	! $(CARGO) tree --locked -p drumlin --no-default-features -e normal,build --prefix none | grep -E '^(cc|cmake) '
-	$(CARGO) test --locked -p drumlin --no-default-features --test smoke --test peer_databases --test table_formats
+	CARGO_PROFILE_TEST_OPT_LEVEL=0 $(CARGO) test --locked -p drumlin --no-default-features --test smoke --test peer_databases --test table_formats
 
 # The libraries by the oldest Rust that they promise, which `rustup` fetches. The lints see newer names in the rest.
 OLDEST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1.0/p' Cargo.toml)
 oldest-rust-there:
 	rustup run $(OLDEST) rustc --version >/dev/null 2>&1 || rustup toolchain install $(OLDEST) --profile minimal
 oldest-rust: oldest-rust-there
-	rustup run $(OLDEST) cargo check --locked --target-dir target/oldest-rust -p drumlin -p drumlin-async
+	rustup run $(OLDEST) cargo check --locked --target-dir target/oldest-rust --config 'profile.dev.package."*".opt-level=0' -p drumlin -p drumlin-async
 
 lint:
 	$(CARGO) fmt --check
