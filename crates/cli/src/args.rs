@@ -370,6 +370,23 @@ pub(crate) enum FamilyTask {
         /// Its name.
         name: String,
     },
+    /// Make a directory that is a database of one family alone, for `import`.
+    Export {
+        /// Its name.
+        name: String,
+        /// The directory; must not exist. On another file system the tables are copied.
+        target: PathBuf,
+    },
+    /// Make a family of the tables of an export.
+    Import {
+        /// The new family's name.
+        name: String,
+        /// The export, or a database of ours or RocksDB's all of whose writes are in tables: its family `default` is taken.
+        source: PathBuf,
+        /// Remove the tables there afterwards.
+        #[arg(long = "move")]
+        move_files: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

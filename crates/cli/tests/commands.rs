@@ -626,3 +626,41 @@ fn changes_are_printed_from_a_number_on() {
     shell.print(&["keep-changes"]);
     assert_eq!(code(&shell.run(&["changes"])), 2);
 }
+
+#[test]
+fn a_family_goes_to_another_database() {
+    let shell = Shell::new();
+    let rows: String = (0..500)
+        .map(|n| format!("user {n:03}\t{}\n", "value ".repeat(1 + n)))
+        .collect();
+    let load = ["load", "-", "--family", "users"];
+    success(shell.run_on(&shell.path("db"), &load, rows.as_bytes()));
+    let export = shell.path("users.export");
+    let export = export.to_str().expect("text");
+    let told = shell.print(&["family", "export", "users", export]);
+    assert_eq!(told, format!("family 'users' is in {export}\n"));
+    assert_eq!(code(&shell.run(&["family", "export", "users", export])), 2);
+    assert_eq!(code(&shell.run(&["family", "export", "nobody", "x"])), 1);
+    // By itself a database.
+    let alone = success(shell.run_on(&shell.path("users.export"), &["scan"], b""));
+    assert_eq!(alone, rows);
+
+    let other = shell.path("other");
+    success(shell.run_on(&other, &["put", "a", "1"], b""));
+    let import = |name, source: &str, more: &[&str]| {
+        let words = [&["family", "import", name, source][..], more].concat();
+        shell.run_on(&other, &words, b"")
+    };
+    assert_eq!(code(&import("people", "nowhere", &[])), 1);
+    assert_eq!(code(&import("default", export, &[])), 2);
+    let told = success(import("people", export, &["--json", "--move"]));
+    let object: serde_json::Value = serde_json::from_str(&told).expect("one object");
+    assert_eq!(object["family"], "people");
+    let scan = ["scan", "--family", "people"];
+    assert_eq!(success(shell.run_on(&other, &scan, b"")), rows);
+    assert_eq!(success(shell.run_on(&other, &["scan"], b"")), "a\t1\n");
+    success(shell.run_on(&other, &["verify"], b""));
+    // Its tables were moved.
+    assert_ne!(code(&import("again", export, &[])), 0);
+    assert_eq!(shell.print(&["scan", "--family", "users"]), rows);
+}

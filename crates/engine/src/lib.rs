@@ -53,6 +53,7 @@ pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
 pub use db::budget::Budget;
 pub use db::changes::{ChangeBatch, ChangeEntry, Changes, ChangesOptions};
 pub use db::codec::{KeyCodec, ValueCodec};
+pub use db::family_copy::ImportOptions;
 pub use db::family_handle::FamilyHandle;
 pub use db::follower::{FollowOptions, Follower, Lag};
 pub use db::handle::Db;

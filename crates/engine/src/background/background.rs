@@ -155,7 +155,7 @@ impl Background {
     }
 
     /// How tables of `level` are written.
-    fn table_writer(
+    pub(crate) fn table_writer(
         &self,
         family: &Family,
         settings: &FamilySettings,

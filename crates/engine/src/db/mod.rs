@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod changes;
 pub(crate) mod codec;
 pub(crate) mod engine;
+pub(crate) mod family_copy;
 pub(crate) mod family_handle;
 pub(crate) mod follow;
 pub(crate) mod follower;

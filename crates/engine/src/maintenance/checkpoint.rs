@@ -13,7 +13,7 @@ use crate::db::engine::Engine;
 use crate::files::names;
 use crate::maintenance::moment::{Moment, UnderWay, check_wal_is_there};
 
-/// Unfinished checkpoints of one target at a time.
+/// Unfinished copies of one target at a time.
 const UNFINISHED_MAX: u32 = 1000;
 
 /// Bytes copied at a time.
@@ -25,10 +25,25 @@ const COPY_BYTES: usize = 1 << 20;
 /// `InvalidArgument` when `target` exists or names no directory that could be made; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
 /// was opened for reading; `Shutdown` where it is closed meanwhile. A partial copy is removed again.
 pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
+    into_new_dir(engine, target, |unfinished| {
+        fill_checkpoint(engine, Moment::pin(engine)?, unfinished)
+    })
+}
+
+/// Has `fill` fill a directory that gets the name `target`, which must not exist, when it is complete and on disk. WAL files
+/// are kept meanwhile.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub(super) fn into_new_dir(
+    engine: &Engine,
+    target: &Path,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let files = &engine.store.id.env.files;
     // Without the slash that may end it, which would have names made inside.
     let Some(name) = target.file_name() else {
-        let message = "the target of a checkpoint must be a new directory";
+        let message = "the target of a copy must be a new directory";
         return Err(Error::invalid_argument(message).with_file(target));
     };
     let parent = match target.parent() {
@@ -37,7 +52,7 @@ pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
     };
     let target = parent.join(name);
     let refuse = || {
-        let message = "the target of a checkpoint must not exist";
+        let message = "the target of a copy must not exist";
         Err(Error::invalid_argument(message).with_file(&target))
     };
     if files.exists(&target)? {
@@ -45,9 +60,7 @@ pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
     }
     let _under_way = UnderWay::begin(engine)?;
     let unfinished = make_unfinished(engine, &target)?;
-    let made = Moment::pin(engine);
-    let made = made.and_then(|moment| fill_checkpoint(engine, moment, &unfinished));
-    let made = made.and_then(|()| {
+    let made = fill(&unfinished).and_then(|()| {
         // A directory only takes the place of an empty one, so a copy that somebody else made
         // meanwhile stays.
         if files.exists(&target)? {
@@ -80,7 +93,7 @@ fn make_unfinished(engine: &Engine, target: &Path) -> Result<PathBuf> {
             return Ok(unfinished);
         }
     }
-    let message = "too many unfinished checkpoints lie beside the target";
+    let message = "too many unfinished copies lie beside the target";
     Err(Error::invalid_argument(message).with_file(target))
 }
 

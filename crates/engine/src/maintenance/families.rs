@@ -13,7 +13,7 @@ use crate::options::settings::FamilyOptions;
 use crate::options::stored as stored_options;
 use crate::options::stored::Proposed;
 use crate::store::install::current_version;
-use crate::store::state::FamilyState;
+use crate::store::state::{FamilyState, State};
 use crate::store::store::Store;
 use crate::wal::change::WhatChanged;
 
@@ -22,18 +22,7 @@ pub(crate) fn create_family(
     name: &str,
     options: FamilyOptions,
 ) -> Result<Arc<Family>> {
-    if engine.store.id.leveldb {
-        return Err(Error::not_supported(
-            "column families in a LevelDB directory",
-        ));
-    }
-    engine.store.check_writable()?;
-    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
-        return Err(Error::invalid_argument(
-            "a column family needs a name of 1 to 65536 bytes",
-        ));
-    }
-    options.validate()?;
+    check_new(engine, name, &options)?;
     engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
         change_log::begin(engine, log)?;
@@ -50,18 +39,50 @@ pub(crate) fn create_family(
                 set.add_family(name, order, from)
             })
         })?;
-        let family = make_family(&engine.store, id, name, options);
-        let version = current_version(&state.versions, id)?;
-        state
-            .families
-            .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
-        engine.store.publish_families(&state);
-        let told = stored_options::add_family(&engine.store, &state, &family);
-        report_untold(engine, told);
+        let family = show_new(engine, &mut state, (id, name), options, wal)?;
         drop(state);
         change_log::end(engine, log, &change)?;
         Ok(family)
     })
+}
+
+/// Refuses a family that cannot be made, before anything is changed.
+///
+/// # Errors
+/// `InvalidArgument`, `NotSupported`; `ReadOnly`, `Poisoned`.
+pub(super) fn check_new(engine: &Engine, name: &str, options: &FamilyOptions) -> Result<()> {
+    if engine.store.id.leveldb {
+        return Err(Error::not_supported(
+            "column families in a LevelDB directory",
+        ));
+    }
+    engine.store.check_writable()?;
+    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
+        return Err(Error::invalid_argument(
+            "a column family needs a name of 1 to 65536 bytes",
+        ));
+    }
+    options.validate()
+}
+
+/// Shows the family `id`, which the MANIFEST has by now and whose first write will be in `wal`, and tells the OPTIONS file
+/// of it. With the lead.
+pub(super) fn show_new(
+    engine: &Engine,
+    state: &mut State,
+    (id, name): (u32, &str),
+    options: FamilyOptions,
+    wal: u64,
+) -> Result<Arc<Family>> {
+    let family = make_family(&engine.store, id, name, options);
+    let version = current_version(&state.versions, id)?;
+    state
+        .families
+        .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
+    engine.store.publish_families(state);
+    let told = stored_options::add_family(&engine.store, state, &family);
+    report_untold(engine, told);
+    Ok(family)
 }
 
 pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use drumlin_base::key::{append_internal, user_key};
 use drumlin_base::{Error, ErrorKind, InternalIterator, KeyOrder, Result, SeqNo, ValueKind};
-use drumlin_fs::{CreateOptions, Env, FileKind};
+use drumlin_fs::{CreateOptions, Env, FileKind, RandomAccessFile};
 use drumlin_table::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO};
 use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions};
 
@@ -183,6 +183,27 @@ fn give_back(engine: &Engine, incoming: &[Incoming]) {
     }
 }
 
+/// Refuses the table in `file` where the RocksDB that the directory is kept for does not read it.
+///
+/// # Errors
+/// `NotSupported`; `Corruption`, `Io` of its footer.
+pub(super) fn check_vintage(
+    engine: &Engine,
+    table: &Table,
+    file: &dyn RandomAccessFile,
+) -> Result<()> {
+    let vintage = engine.store.id.vintage;
+    if let Table::Block(_) = table
+        && let Some(newer) = vintage.refuses(&drumlin_table::read_footer(file, file.size())?)
+    {
+        let message = format!(
+            "an external table with {newer} in a directory of RocksDB {vintage}, which does not read it"
+        );
+        return Err(Error::not_supported(message));
+    }
+    Ok(())
+}
+
 /// Reads the whole table: a sound external table of this family's order.
 fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incoming> {
     let file = engine.store.id.env.files.open(path)?;
@@ -196,19 +217,7 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
     );
     options.order = family.options.order.clone();
     let table = Table::open(file, options)?;
-    if let Table::Block(_) = *table
-        && let Some(newer) = engine
-            .store
-            .id
-            .vintage
-            .refuses(&drumlin_table::read_footer(&*footer, size)?)
-    {
-        let message = format!(
-            "an external table with {newer} in a directory of RocksDB {}, which does not read it",
-            engine.store.id.vintage
-        );
-        return Err(Error::not_supported(message).with_file(path));
-    }
+    check_vintage(engine, &table, &*footer).map_err(|error| error.with_file(path))?;
     let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
     if !table.properties().user.contains_key(EXTERNAL_VERSION) {
         return refuse("the table was not made by an SST file writer".to_owned());

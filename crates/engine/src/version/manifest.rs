@@ -19,7 +19,7 @@ use crate::wal::record::RecordWriter;
 /// Longest content of CURRENT that is looked at.
 const CURRENT_BYTES_MAX: u64 = 4096;
 /// Tables described in one record of a snapshot.
-const FILES_PER_RECORD: usize = 1024;
+pub(super) const FILES_PER_RECORD: usize = 1024;
 /// The number of the MANIFEST that creates a database.
 pub(super) const FIRST_MANIFEST: u64 = 1;
 

@@ -46,4 +46,4 @@ pub use numbers::{FileNumbers, JobFiles};
 pub use open::{RecoveredInfo, VersionSetOptions};
 pub use recover::{DEFAULT_FAMILY, find_table};
 pub use section_wals::SectionWals;
-pub use set::VersionSet;
+pub use set::{NewTables, VersionSet};

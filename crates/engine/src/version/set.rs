@@ -13,9 +13,9 @@
 
 use super::family_versions::FamilyVersions;
 use super::left_files::{Leaving, Left};
-use super::manifest::{ManifestCopy, Snapshot, write_and_make_live};
+use super::manifest::{FILES_PER_RECORD, ManifestCopy, Snapshot, write_and_make_live};
 use super::manifest_tail::ManifestTail;
-use super::recover::RecordedNumbers;
+use super::recover::{DEFAULT_FAMILY, RecordedNumbers};
 use super::{FileNumbers, NewFile, Profile, SectionWals, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
@@ -29,6 +29,15 @@ const MANIFEST_BYTES_MIN: u64 = 16 << 20;
 
 /// Families as an edit leaves them; `None` where it drops them. Not all of them: there may be thousands.
 type Changed = BTreeMap<u32, Option<FamilyVersions>>;
+
+/// The tables that a new family begins with.
+#[derive(Debug, Default)]
+pub struct NewTables {
+    /// Their levels and descriptions.
+    pub files: Vec<(u32, NewFile)>,
+    /// No sequence number inside is higher.
+    pub last_seqno: SeqNo,
+}
 
 /// The present versions and their MANIFEST. See the module's text.
 #[derive(Debug)]
@@ -230,6 +239,21 @@ impl VersionSet {
     /// # Errors
     /// `InvalidArgument` when the name is taken or empty; else as [`VersionSet::log_and_apply`].
     pub fn add_family(&mut self, name: &str, order: KeyOrder, log_number: u64) -> Result<u32> {
+        self.add_family_of(name, order, log_number, NewTables::default())
+    }
+
+    /// Creates a family that has `tables`: it is there with all of them, or not at all. (A power cut may leave it without
+    /// them where the directory is one of RocksDB 5, which knows no groups of edits.)
+    ///
+    /// # Errors
+    /// As [`VersionSet::add_family`]; `Corruption` for tables that are no levels of one family.
+    pub fn add_family_of(
+        &mut self,
+        name: &str,
+        order: KeyOrder,
+        log_number: u64,
+        tables: NewTables,
+    ) -> Result<u32> {
         self.check_writable()?;
         if name.is_empty() || self.family_named(name).is_some() {
             let message = format!("a family cannot be called {name:?}: empty or taken");
@@ -245,8 +269,27 @@ impl VersionSet {
             max_column_family: Some(id),
             ..VersionEdit::of_family(id)
         }];
+        // Records of their own: RocksDB reads nothing else in one that adds a family.
+        edits.extend(
+            tables
+                .files
+                .chunks(FILES_PER_RECORD)
+                .map(|files| VersionEdit {
+                    new_files: files.to_vec(),
+                    last_seqno: Some(tables.last_seqno),
+                    ..VersionEdit::of_family(id)
+                }),
+        );
+        let mut family = FamilyVersions::new(id, name, order, log_number);
+        let mut next_epoch = family.next_epoch;
+        for edit in &mut edits {
+            fill_epochs(edit, &family, &mut next_epoch);
+        }
+        apply_edits(&mut family, &edits, &mut Leaving::default())?;
         self.fill_numbers(&mut edits);
-        let family = FamilyVersions::new(id, name, order, log_number);
+        if !drumlin_base::bug!("imported-family-first-alone") {
+            self.mark_group(&mut edits);
+        }
         let next = Changed::from([(id, Some(family))]);
         self.commit(edits, next, Leaving::default())?;
         Ok(id)
@@ -302,13 +345,18 @@ impl VersionSet {
             fill_epochs(edit, family, next_epoch);
         }
         self.fill_numbers(edits);
+        self.mark_group(edits);
+        Ok(())
+    }
+
+    /// Has readers take several edits together or not at all.
+    fn mark_group(&self, edits: &mut [VersionEdit]) {
         if edits.len() > 1 && self.profile == Profile::RocksDb {
-            let count = edits.len() as u32; // Far below 2^32: one edit a family.
+            let count = edits.len() as u32; // Far below 2^32: one edit a family, or a thousand tables.
             for (edit, at) in edits.iter_mut().zip(1..) {
                 edit.atomic_group_remaining = Some(count - at);
             }
         }
-        Ok(())
     }
 
     /// RecordedNumbers never go back from one edit to the next: RocksDB believes the last edit it reads.
@@ -481,6 +529,37 @@ impl VersionSet {
     /// `NotSupported` of what the directory's format cannot say.
     pub fn copy(&self) -> Result<ManifestCopy> {
         ManifestCopy::take(self.numbers.next(), self.profile, &self.snapshot())
+    }
+
+    /// A MANIFEST of a database that has `tables` of a family with keys in `order`, as those of `default`, and nothing else.
+    ///
+    /// # Errors
+    /// `Corruption` for tables that are no levels of one family; `NotSupported` of what the directory's format cannot say.
+    pub fn copy_of_family(
+        &self,
+        order: KeyOrder,
+        tables: Vec<(u32, NewFile)>,
+    ) -> Result<ManifestCopy> {
+        let log_number = self.min_log_number();
+        let mut alone = FamilyVersions::new(0, DEFAULT_FAMILY, order, log_number);
+        let edit = VersionEdit {
+            new_files: tables,
+            ..VersionEdit::default()
+        };
+        apply_edits(&mut alone, &[edit], &mut Leaving::default())?;
+        let families = BTreeMap::from([(0, alone)]);
+        let snapshot = Snapshot {
+            families: &families,
+            db_id: None,
+            wals: &BTreeMap::new(),
+            log_number,
+            min_log_number_to_keep: log_number,
+            max_family: 0,
+            change: None,
+            section_wals: &[],
+            ..self.snapshot()
+        };
+        ManifestCopy::take(self.numbers.next(), self.profile, &snapshot)
     }
 
     fn snapshot(&self) -> Snapshot<'_> {

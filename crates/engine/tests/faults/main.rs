@@ -29,6 +29,8 @@ mod disk_space;
 #[cfg(test)]
 mod families;
 #[cfg(test)]
+mod family_copies;
+#[cfg(test)]
 mod follower;
 #[cfg(test)]
 mod io_errors;

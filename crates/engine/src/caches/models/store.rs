@@ -180,6 +180,20 @@ impl ModelStore {
         Ok(self.held(model, facts))
     }
 
+    /// Has the model `id` of `other` as well, and holds it. `number` is as for [`ModelStore::write`].
+    ///
+    /// # Errors
+    /// As [`ModelStore::write`]; `Corruption` when it is missing or damaged there.
+    pub(crate) fn take_in(
+        self: &Arc<Self>,
+        other: &Self,
+        id: u64,
+        number: u64,
+    ) -> Result<ModelHold> {
+        let (model, facts) = other.read(id)?;
+        self.write(model, facts, number)
+    }
+
     fn held(self: &Arc<Self>, model: Arc<Model>, facts: ModelFacts) -> ModelHold {
         ModelHold {
             store: Arc::clone(self),
