@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use crate::mongo_args::Mongo;
 use drumlin::{Db, TableFormat};
 
 use crate::backup::{BackupTask, Restore};
@@ -52,26 +54,6 @@ pub(crate) struct Place {
     /// The store that the shell has open.
     #[arg(skip)]
     pub(crate) held: Option<Db>,
-}
-
-/// The server of MongoDB's protocol.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Mongo {
-    /// Directory of the data; made if it is missing. Default: --db.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Port to listen at; 0 takes a free one.
-    #[arg(long, value_name = "PORT", default_value_t = 27017)]
-    pub(crate) port: u16,
-    /// Address to listen at. Without --auth another one than the loopback lets everybody in.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    pub(crate) bind: core::net::IpAddr,
-    /// Clients have to say who they are; until there is a user, the first may be made by anybody.
-    #[arg(long)]
-    pub(crate) auth: bool,
-    /// Memory budget in bytes. Default: a quarter of the machine's memory.
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) memory: Option<usize>,
 }
 
 /// The server of Redis's protocol.

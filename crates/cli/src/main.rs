@@ -34,6 +34,7 @@ mod load;
 mod maintenance;
 mod manifest;
 mod mongo;
+mod mongo_args;
 mod output;
 mod place;
 mod progress;

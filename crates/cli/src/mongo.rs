@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use drumlin_fs::Env;
 use drumlin_fs::net::{Address, PosixNetwork};
-use drumlin_mongo::{Server, ServerOptions};
+use drumlin_mongo::{Server, ServerOptions, TlsMode, TlsOptions};
 
-use crate::args::{Mongo, Place};
+use crate::args::Place;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::serve_until_signal;
+use crate::mongo_args::{self, Mongo};
 use crate::output::Output;
 
 /// Serves until a signal ends it.
@@ -25,6 +26,19 @@ pub(crate) fn mongo(place: &Place, wanted: &Mongo, out: &mut Output) -> Outcome 
         dir: dir.clone(),
         listen: Address::Tcp(SocketAddr::new(wanted.bind, wanted.port)),
         auth: wanted.auth,
+        tls: wanted
+            .tls_certificate_key_file
+            .clone()
+            .map(|file| TlsOptions {
+                mode: match wanted.tls_mode {
+                    mongo_args::TlsMode::Allow => TlsMode::Allow,
+                    mongo_args::TlsMode::Require => TlsMode::Require,
+                },
+                certificate_key_file: file,
+                ca_file: wanted.tls_ca_file.clone(),
+                allow_connections_without_certificates: wanted
+                    .tls_allow_connections_without_certificates,
+            }),
         memory: wanted.memory,
         env: env.clone(),
         network: Arc::new(PosixNetwork::new()),

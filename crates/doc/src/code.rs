@@ -68,6 +68,8 @@ codes! {
     ReplaceRoot = 40228 "Location40228",
     StageShape = 40323 "Location40323",
     UnknownStage = 40324 "Location40324",
+    AwaitTogether = 31368 "Location31368",
+    AwaitNegative = 31373 "Location31373",
     ConstantsOfUpdate = 51198 "Location51198",
     UnknownField = 40415 "Location40415",
     Overflow = 15 "Overflow",

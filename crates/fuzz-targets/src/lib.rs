@@ -56,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     ("mongo_filter", targets::mongo::run_filter),
     ("mongo_keystring", targets::mongo::run_keystring),
     ("mongo_message", targets::mongo::run_message),
+    ("mongo_pipeline", targets::mongo::run_pipeline),
     ("mongo_update", targets::mongo::run_update),
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),

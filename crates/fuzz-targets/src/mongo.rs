@@ -245,5 +245,68 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             })),
         ),
     ];
-    conversations.chain(documents).collect()
+    let pipelines = pipelines().into_iter().map(|(name, pipeline)| {
+        let bytes = [pipeline.as_slice(), &document, &document, &all_types()].concat();
+        ("mongo_pipeline", name.to_owned(), bytes)
+    });
+    conversations.chain(documents).chain(pipelines).collect()
+}
+
+/// A stage of a pipeline, of one operator.
+fn stage(out: &mut Builder, at: usize, name: &str, fill: impl FnOnce(&mut Builder)) {
+    out.open(Kind::Document, at.to_string());
+    out.open(Kind::Document, name);
+    fill(out);
+    out.close().close();
+}
+
+fn pipelines() -> [(&'static str, Vec<u8>); 3] {
+    let pipeline = |fill: &dyn Fn(&mut Builder)| {
+        of(|out| {
+            out.open(Kind::Array, "pipeline");
+            fill(out);
+            out.close();
+        })
+    };
+    let query = pipeline(&|out| {
+        stage(out, 0, "$match", |out| {
+            out.open(Kind::Document, "_id").i32("$gte", 0).close();
+        });
+        stage(out, 1, "$sort", |out| {
+            out.i32("a", -1).i32("_id", 1);
+        });
+        out.open(Kind::Document, "2").i32("$skip", 1).close();
+        out.open(Kind::Document, "3").i32("$limit", 1).close();
+        stage(out, 4, "$project", |out| {
+            out.i32("a", 1).str("x", "$b.c");
+        });
+    });
+    let groups = pipeline(&|out| {
+        out.open(Kind::Document, "0").str("$unwind", "$a").close();
+        stage(out, 1, "$group", |out| {
+            out.str("_id", "$a");
+            out.open(Kind::Document, "n").i32("$sum", 1).close();
+            out.open(Kind::Document, "all")
+                .str("$push", "$$ROOT")
+                .close();
+        });
+        stage(out, 2, "$addFields", |out| {
+            out.open(Kind::Document, "s").str("$size", "$all").close();
+        });
+        out.open(Kind::Document, "3")
+            .str("$sortByCount", "$s")
+            .close();
+    });
+    let joins = pipeline(&|out| {
+        stage(out, 0, "$lookup", |out| {
+            out.str("from", "c").str("localField", "_id");
+            out.str("foreignField", "_id").str("as", "same");
+        });
+        stage(out, 1, "$facet", |out| {
+            out.open(Kind::Array, "x").open(Kind::Document, "0");
+            out.str("$count", "n").close().close();
+        });
+        out.open(Kind::Document, "2").str("$unionWith", "c").close();
+    });
+    [("query", query), ("groups", groups), ("joins", joins)]
 }

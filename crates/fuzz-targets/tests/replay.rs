@@ -29,12 +29,13 @@ use counted::Taken;
 /// Rounds of a target that decodes bytes; those that build whole structures do fewer.
 const ROUNDS: u64 = 30_000;
 /// Targets that take long, and by how much.
-const SLOWER: [(&str, u64); 12] = [
+const SLOWER: [(&str, u64); 13] = [
     ("blob_file", 4),
     ("db_ops", 30),
     ("manifest_replay", 4),
     ("memtable_ops", 2),
     ("model", 4),
+    ("mongo_pipeline", 30),
     ("options_file", 10),
     ("range_tombstones", 4),
     ("script_code", 30),
@@ -69,7 +70,7 @@ const SCRIPT: Bounds = Bounds {
     total: (1 << 30, 4096),
 };
 /// Targets with other bounds than [`DECODER`].
-const BOUNDS: [(&str, Bounds); 12] = [
+const BOUNDS: [(&str, Bounds); 13] = [
     (
         // A decoder of bzip2 takes much each time, and all records are read in many ways.
         "blob_file",
@@ -89,6 +90,7 @@ const BOUNDS: [(&str, Bounds); 12] = [
     ),
     ("db_ops", WITH_BUFFERS),
     ("mongo_message", WITH_BUFFERS),
+    ("mongo_pipeline", WITH_BUFFERS),
     (
         // The limit that the target sets, and its input.
         "decompress",

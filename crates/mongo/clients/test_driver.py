@@ -5,9 +5,11 @@ import datetime
 import signal
 import socket
 import struct
+import time
 
 import bson
 import pymongo
+import pymongo.monitoring
 import pytest
 from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from pymongo import ASCENDING, DESCENDING, DeleteOne, InsertOne, ReplaceOne, ReturnDocument, UpdateMany, UpdateOne
@@ -69,6 +71,40 @@ def test_collections_are_renamed(server, db):
             server.client.admin.command("renameCollection", f"{other.name}.c", to=to)
         assert error.value.code == code
     server.client.drop_database(other.name)
+
+
+def test_greetings_wait_and_stream(server):
+    class Heartbeats(pymongo.monitoring.ServerHeartbeatListener):
+        def __init__(self):
+            self.seen = []
+
+        def started(self, event):
+            pass
+
+        def succeeded(self, event):
+            self.seen.append((event.awaited, event.duration))
+
+        def failed(self, event):
+            self.seen.append((event.awaited, event.reply))
+
+    heartbeats = Heartbeats()
+    with pymongo.MongoClient("127.0.0.1", server.port, heartbeatFrequencyMS=500, serverMonitoringMode="stream", event_listeners=[heartbeats]) as client:
+        topology = client.admin.command("hello")["topologyVersion"]
+        deadline = time.monotonic() + 30
+        while sum(awaited for awaited, _ in heartbeats.seen) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        waits = [duration for awaited, duration in heartbeats.seen if awaited]
+        assert len(waits) >= 3 and all(isinstance(it, float) and 0.4 < it < 10 for it in waits), heartbeats.seen
+        # Without leave to send more there is one reply, when the time is up; of another server's topology it comes at once.
+        begin = time.monotonic()
+        assert client.admin.command("hello", topologyVersion=topology, maxAwaitTimeMS=300)["ok"] == 1
+        assert time.monotonic() - begin >= 0.3
+        other = {"processId": ObjectId(), "counter": Int64(0)}
+        assert client.admin.command("hello", topologyVersion=other, maxAwaitTimeMS=600_000)["topologyVersion"] == topology
+        for wrong, code in [({"maxAwaitTimeMS": 1}, 31368), ({"topologyVersion": topology, "maxAwaitTimeMS": -1}, 31373)]:
+            with pytest.raises(OperationFailure) as error:
+                client.admin.command("hello", **wrong)
+            assert error.value.code == code
 
 
 def test_the_stable_api(server, db):

@@ -1,5 +1,7 @@
 //! From the bytes of a message to those of its reply.
 
+use std::time::Duration;
+
 use drumlin_doc::{Builder, Code, Document, Refusal};
 
 use crate::command;
@@ -16,10 +18,28 @@ pub enum Answer {
     Send(Vec<u8>),
     /// Close the connection, for this reason.
     Close(String),
+    /// Send these bytes, if any, and have [`answer_waited`] answer this message after so long.
+    Wait {
+        /// What is sent now.
+        reply: Vec<u8>,
+        /// The message.
+        message: Vec<u8>,
+        /// How long nothing is said.
+        pause: Duration,
+    },
 }
 
 /// Carries out the whole message `bytes` of a connection. May wait for the disk.
 pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
+    respond(shared, connection, bytes, false)
+}
+
+/// As [`answer`], for a message that has waited.
+pub fn answer_waited(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
+    respond(shared, connection, bytes, true)
+}
+
+fn respond(shared: &Shared, connection: u64, bytes: &[u8], has_waited: bool) -> Answer {
     let header = match Header::read(bytes) {
         Ok(Some(header)) if header.len == bytes.len() => header,
         Ok(_) => return Answer::Close("a message that is not whole".to_owned()),
@@ -30,7 +50,8 @@ pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
             Ok(inner) => inner,
             Err(text) => return Answer::Close(text),
         };
-        return match answer(shared, connection, &inner) {
+        // Who greets does not compress, so nobody is kept waiting here.
+        return match respond(shared, connection, &inner, true) {
             Answer::Send(reply) if !reply.is_empty() => {
                 Answer::Send(compressed::close(reply, compressor))
             }
@@ -44,10 +65,45 @@ pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
             return Answer::Send(reply::write(header, &command::refused(&refusal), false));
         }
     };
+    let pause = command::pause_of(shared, &request);
+    if let Some(pause) = pause.filter(|_| !has_waited) {
+        return Answer::Wait {
+            reply: Vec::new(),
+            message: bytes.to_vec(),
+            pause,
+        };
+    }
     let document = run(shared, connection, &request);
+    if let Some(pause) = pause.filter(|_| request.takes_more && !request.has_checksum) {
+        return go_on(shared, header, &document, (bytes, pause));
+    }
     match request.is_silent {
         true => Answer::Send(Vec::new()),
         false => Answer::Send(reply::write(header, &document, request.has_checksum)),
+    }
+}
+
+/// One reply of several to a message. The next one is for this one, whose number stands in the message from now on.
+fn go_on(
+    shared: &Shared,
+    header: Header,
+    document: &[u8],
+    (bytes, pause): (&[u8], Duration),
+) -> Answer {
+    let mut reply = reply::write(header, document, false);
+    let number = shared.next_reply();
+    reply::more_to_come(&mut reply, number);
+    let mut message = bytes.to_vec();
+    let place = message
+        .get_mut(4..)
+        .and_then(|it| it.first_chunk_mut::<4>());
+    if let Some(place) = place.filter(|_| !drumlin_base::bug!("mongo-replies-to-the-first")) {
+        *place = number.to_le_bytes();
+    }
+    Answer::Wait {
+        reply,
+        message,
+        pause,
     }
 }
 
@@ -139,7 +195,7 @@ mod tests {
     fn reply(shared: &Shared, message: &[u8]) -> Vec<u8> {
         match answer(shared, 1, message) {
             Answer::Send(bytes) => bytes,
-            Answer::Close(reason) => panic!("{reason}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -196,6 +252,60 @@ mod tests {
         ] {
             assert!(matches!(answer(&shared, 1, &wrong), Answer::Close(_)));
         }
+    }
+
+    #[test]
+    fn greetings_wait_for_news_and_go_on_where_the_client_takes_more() {
+        let shared = shared();
+        let number = |bytes: &[u8], at: usize| {
+            u32::from_le_bytes(*bytes[at..].first_chunk().expect("a header"))
+        };
+        let hello = |process: &[u8; 12], flags: u32| {
+            let mut out = Builder::new();
+            out.i32("hello", 1)
+                .str("$db", "admin")
+                .i32("maxAwaitTimeMS", 250);
+            out.open(drumlin_doc::Kind::Document, "topologyVersion");
+            let process = drumlin_doc::Value {
+                kind: drumlin_doc::Kind::ObjectId,
+                bytes: process,
+            };
+            out.value("processId", process).i64("counter", 0).close();
+            message(flags, &[(0, &out.finish())])
+        };
+        let own = *shared.process_id();
+        let first = hello(&own, 1 << 16);
+        let Answer::Wait {
+            reply,
+            mut message,
+            pause,
+        } = answer(&shared, 1, &first)
+        else {
+            panic!("there is no news");
+        };
+        assert_eq!((reply.len(), pause), (0, Duration::from_millis(250)));
+        let mut before = number(&first, 4);
+        for _ in 0..3 {
+            let Answer::Wait {
+                reply,
+                message: next,
+                ..
+            } = answer_waited(&shared, 1, &message)
+            else {
+                panic!("it goes on");
+            };
+            assert_eq!(number(&reply, 16), 2, "more is to come");
+            assert_eq!(number(&reply, 8), before, "each is for the one before");
+            assert!(ok(&reply[21..]));
+            before = number(&reply, 4);
+            message = next;
+        }
+        // Who did not say that it takes more gets one reply; who knows another server's topology gets it at once.
+        let once = hello(&own, 0);
+        assert!(matches!(answer(&shared, 1, &once), Answer::Wait { .. }));
+        assert!(matches!(answer_waited(&shared, 1, &once), Answer::Send(_)));
+        let other = hello(&[7; 12], 1 << 16);
+        assert!(matches!(answer(&shared, 1, &other), Answer::Send(_)));
     }
 
     #[test]

@@ -23,8 +23,9 @@ mod shared;
 mod sorter;
 mod wire;
 
-pub use answer::{Answer, answer};
+pub use answer::{Answer, answer, answer_waited};
 pub use embedded::Embedded;
+pub use net::tls::{TlsMode, TlsOptions};
 pub use server::{Server, ServerOptions, Stopper};
 pub use shared::Shared;
 pub use wire::limits::MESSAGE_BYTES_MAX;

@@ -1,6 +1,6 @@
 //! The event loop: connections in, answers out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use drumlin_fs::net::{Acceptor, Address, Events, ListenOptions, Network, Poller,
 
 use crate::answer::Answer;
 use crate::net::connection::{Client, Next};
+use crate::net::tls::{Greeting, TlsOptions};
 use crate::net::workers::Workers;
 use crate::shared::Shared;
 
@@ -34,6 +35,8 @@ pub struct ServerOptions {
     pub listen: Address,
     /// Whether clients have to say who they are.
     pub auth: bool,
+    /// What TLS needs; `None` where it is not spoken.
+    pub tls: Option<TlsOptions>,
     /// The memory budget in bytes; a quarter of the machine's where it is not said.
     pub memory: Option<usize>,
     /// Files, clock, threads.
@@ -67,7 +70,10 @@ pub struct Server {
     poller: Box<dyn Poller>,
     acceptor: Acceptor,
     workers: Workers,
+    greeting: Option<Greeting>,
     clients: HashMap<u64, Client>,
+    /// Those that wait, by the time when that ends.
+    waiting: BTreeSet<(Duration, u64)>,
     next: u64,
     asked: Arc<AtomicBool>,
 }
@@ -78,6 +84,12 @@ impl Server {
     /// # Errors
     /// Of [`Store::open`] and of the socket. `InvalidArgument` where others than this machine could make the first user.
     pub fn open(options: ServerOptions) -> Result<Self> {
+        let greeting = options.tls.map(|tls| {
+            let settings = tls.load(&options.env).map_err(Error::invalid_argument)?;
+            let mode = tls.mode;
+            Ok::<_, Error>(Greeting { mode, settings })
+        });
+        let greeting = greeting.transpose()?;
         let engine = Options {
             env: options.env.clone(),
             memory_budget: options.memory,
@@ -103,7 +115,9 @@ impl Server {
             poller,
             acceptor,
             workers,
+            greeting,
             clients: HashMap::new(),
+            waiting: BTreeSet::new(),
             next: LISTENER.0 + 1,
             asked: Arc::default(),
         })
@@ -143,14 +157,16 @@ impl Server {
             for (id, answer) in done {
                 self.answered(id, answer);
             }
+            self.wake_waiting();
             for event in events.iter() {
                 match event.token {
                     LISTENER => self.accept()?,
                     Token(id) => {
-                        if let Some(client) = self.clients.get_mut(&id).filter(|_| event.readable) {
-                            client.read();
+                        let client = self.clients.get_mut(&id).filter(|_| event.readable);
+                        match client.map(Client::read) {
+                            Some(Err(_)) => self.close(id),
+                            _ => self.go_on(id),
                         }
-                        self.go_on(id);
                     }
                 }
             }
@@ -172,7 +188,8 @@ impl Server {
             let id = self.next;
             self.next += 1;
             // A client that is gone already concerns nobody else.
-            if let Ok(client) = Client::new(socket, &*self.poller, Token(id)) {
+            if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone())
+            {
                 self.clients.insert(id, client);
             }
         }
@@ -192,6 +209,15 @@ impl Server {
         };
         match answer {
             Answer::Send(bytes) => client.reply(bytes),
+            Answer::Wait {
+                reply,
+                message,
+                pause,
+            } => {
+                let until = self.shared.env.clock.monotonic().saturating_add(pause);
+                client.wait(reply, message, until);
+                self.waiting.insert((until, id));
+            }
             Answer::Close(_) => {
                 self.close(id);
                 return;
@@ -209,7 +235,7 @@ impl Server {
             return self.close(id);
         }
         match client.next() {
-            Next::Message(message) => self.workers.give(id, message),
+            Next::Message(message) => self.workers.give(id, message, false),
             Next::Wait => {}
             Next::Close(_) => return self.close(id),
         }
@@ -218,8 +244,25 @@ impl Server {
         }
     }
 
+    /// Has those answered that have waited long enough.
+    fn wake_waiting(&mut self) {
+        let now = self.shared.env.clock.monotonic();
+        while let Some((_, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
+            self.waiting.pop_first();
+            let client = self.clients.get_mut(&id);
+            if let Some(message) = client.and_then(Client::take_waited) {
+                self.workers.give(id, message, true);
+            }
+        }
+    }
+
     fn close(&mut self, id: u64) {
-        self.clients.remove(&id);
+        if let Some(mut client) = self.clients.remove(&id) {
+            client.say_goodbye();
+            if let Some(until) = client.waits_until() {
+                self.waiting.remove(&(until, id));
+            }
+        }
         self.shared.forget(id);
         self.count();
     }

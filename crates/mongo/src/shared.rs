@@ -28,6 +28,10 @@ pub struct Shared {
     /// Of the ObjectIds that are made here: five bytes of this process, and a counter.
     process: [u8; 5],
     counter: AtomicU32,
+    /// Of this run of the server, as `hello` tells it.
+    process_id: [u8; 12],
+    /// Of replies that others follow.
+    replies: AtomicU32,
     /// Where numbers by chance begin.
     seed: AtomicU64,
 }
@@ -46,7 +50,7 @@ impl Shared {
         let counter = AtomicU32::new(u32::from_le_bytes(store.random_bytes()));
         let seed = AtomicU64::new(u64::from_le_bytes(store.random_bytes()));
         let cursors = Cursors::new(i64::from_le_bytes(store.random_bytes()));
-        Arc::new(Self {
+        let mut shared = Self {
             store,
             env,
             cursors,
@@ -59,8 +63,12 @@ impl Shared {
             began,
             process,
             counter,
+            process_id: [0; 12],
+            replies: AtomicU32::new(0),
             seed,
-        })
+        };
+        shared.process_id = shared.new_id();
+        Arc::new(shared)
     }
 
     /// Forgets what is known of a connection that is over.
@@ -71,6 +79,16 @@ impl Shared {
     /// The collections.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The name of this run, which no other run has.
+    pub(crate) fn process_id(&self) -> &[u8; 12] {
+        &self.process_id
+    }
+
+    /// The number of a reply that others follow.
+    pub(crate) fn next_reply(&self) -> u32 {
+        self.replies.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// Milliseconds since 1970.

@@ -75,6 +75,35 @@ fn a_pipeline_changes_documents_stage_by_stage() {
 }
 
 #[test]
+fn no_stage_makes_a_name_with_a_zero_in_it() {
+    let server = open();
+    run(
+        &server,
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": [1]}]}"#,
+    );
+    for (stage, code) in [
+        (r#"{"$count": "n\u0000"}"#, Code::CountName),
+        (r#"{"$unset": "n\u0000"}"#, Code::PathNull),
+        (r#"{"$unset": ["a", "n\u0000"]}"#, Code::PathNull),
+        (
+            r#"{"$unwind": {"path": "$a", "includeArrayIndex": "n\u0000"}}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"$lookup": {"from": "c", "localField": "a", "foreignField": "a", "as": "n\u0000"}}"#,
+            Code::CommandNotSupported,
+        ),
+        (
+            r#"{"$replaceWith": {"$setField": {"field": {"$literal": "n\u0000"}, "input": "$$ROOT", "value": 1}}}"#,
+            Code::PathNull,
+        ),
+    ] {
+        let command = format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": [{stage}]}}"#);
+        assert_eq!(run(&server, &command).1, code.number(), "{stage}");
+    }
+}
+
+#[test]
 fn the_stable_api_is_kept_to_where_a_client_says_so() {
     let server = open();
     for (command, code) in [

@@ -5,9 +5,9 @@ use std::time::Duration;
 use drumlin_base::{Result, SeqNo};
 use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
 use drumlin_resp::{RequestLimits, RequestParser};
+use drumlin_tls::Tls;
 
 use crate::memory::crowd::{CLIENT_BYTES, Crowd, TLS_BYTES};
-use crate::tls::session::Tls;
 
 /// Bytes taken from a socket at a time, so that no client keeps the others waiting.
 const READ_BYTES: usize = 64 << 10;

@@ -42,7 +42,7 @@ use crate::round::{Round, Terms};
 use crate::session::{Blocked, Kept, Session};
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
-use crate::tls::settings as tls;
+use crate::tls;
 use crate::traffic::{self, unblock};
 use crate::wait::{TimeoutReply, Wait};
 use crate::woken::run_again;

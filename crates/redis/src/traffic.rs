@@ -8,6 +8,7 @@ use std::time::Duration;
 use drumlin::Result;
 use drumlin_fs::net::{Address, Connection, NetErrorKind, Token};
 use drumlin_resp::RequestLimits;
+use drumlin_tls::Tls;
 
 use crate::dispatch_multi::end_multi;
 use crate::io::{Gate, HELD_BYTES_MAX, Heard, Hold, Io, OUT_BYTES_HIGH};
@@ -18,7 +19,6 @@ use crate::permit;
 use crate::pubsub::Subject;
 use crate::session::{Blocked, Session};
 use crate::state::ServerState;
-use crate::tls::session::Tls;
 
 /// From a connection to its authentication, where one is needed.
 const STRANGER_MAX: Duration = Duration::from_secs(10);

@@ -564,6 +564,10 @@ pub(super) fn get_field(function: &Function, arguments: Arguments<'_>) -> Made {
 /// `$setField`, `$unsetField`.
 pub(super) fn set_field(function: &Function, arguments: Arguments<'_>) -> Made {
     let name = field(function.name, arguments)?;
+    if name.contains('\0') {
+        let text = "FieldPath field names may not contain '\\0'.".to_owned();
+        return refuse(Code::PathNull, text);
+    }
     let Some(input) = argument(arguments, 1) else {
         return null();
     };

@@ -1,5 +1,6 @@
 //! Documents: what passes the look at foreign bytes is walked to its end and written back; keys sort as values do and give them
-//! back; filters agree with their opposite; updates leave whole documents with the same `_id`.
+//! back; filters agree with their opposite; updates leave whole documents with the same `_id`; pipelines give the same over a
+//! collection, where a query takes over their first stages, and over a list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +11,10 @@ use drumlin_doc::{
 };
 use drumlin_doc_store::{Store, StoreOptions};
 use drumlin_fs::{Env, StrictMemFileSystem};
-use drumlin_mongo::{Answer, Shared, answer};
+use drumlin_mongo::{Answer, Embedded, Shared, answer, answer_waited};
 
+/// Most documents that a pipeline is run over.
+const DOCUMENTS_MAX: usize = 12;
 /// Most values of one input that are compared with each other.
 const VALUES_MAX: usize = 24;
 
@@ -129,15 +132,118 @@ pub(crate) fn run_update(data: &[u8]) {
     assert!(id(document).is_none() || id(document) == id(Document(&applied.document)));
 }
 
-/// Messages, one behind the other, to a server over files in memory.
-pub(crate) fn run_message(data: &[u8]) {
-    let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
-    let engine = Options {
-        env: env.clone(),
+/// A document with a `pipeline`, and documents that it is run over.
+pub(crate) fn run_pipeline(data: &[u8]) {
+    let mut all = Vec::new();
+    let mut rest = data;
+    while let Some(len) = rest
+        .first_chunk::<4>()
+        .filter(|_| all.len() <= DOCUMENTS_MAX)
+    {
+        let len = usize::try_from(u32::from_le_bytes(*len)).unwrap_or(usize::MAX);
+        let Some((one, more)) = rest.split_at_checked(len) else {
+            break;
+        };
+        if validate(one).is_err() {
+            return;
+        }
+        all.push(Document(one));
+        rest = more;
+    }
+    let Some((first, documents)) = all.split_first() else {
+        return;
+    };
+    let pipeline = first.get("pipeline").filter(|it| it.kind == Kind::Array);
+    let Some(stages) = pipeline.and_then(Value::as_array) else {
+        return;
+    };
+    // What is there by chance differs each time; what begins with a list of its own has no collection.
+    let has = |name: &[u8]| data.windows(name.len()).any(|it| it == name);
+    if [&b"$sample"[..], b"$rand", b"$documents"]
+        .into_iter()
+        .any(has)
+    {
+        return;
+    }
+    let server = Embedded::open(Path::new("/mongo"), options()).expect("opens");
+    let numbered: Vec<Vec<u8>> = documents.iter().zip(0..).map(numbered).collect();
+    let literal = |out: &mut Builder, name: &str| {
+        out.open(Kind::Array, name);
+        for (document, at) in numbered.iter().zip(0..) {
+            out.document(format!("{at}"), Document(document));
+        }
+        out.close();
+    };
+    let mut insert = Builder::new();
+    insert.str("insert", "c").str("$db", "d");
+    literal(&mut insert, "documents");
+    if !numbered.is_empty() {
+        let reply = server.run(&insert.finish()).expect("a document");
+        // Documents may be too deep with a level more.
+        if Document(&reply).get("n").and_then(Value::as_whole) != i64::try_from(numbered.len()).ok()
+        {
+            return;
+        }
+    }
+    let ask = |is_list: bool| {
+        let mut out = Builder::new();
+        match is_list {
+            true => out.i32("aggregate", 1),
+            false => out.str("aggregate", "c"),
+        };
+        out.str("$db", "d").open(Kind::Document, "cursor");
+        out.i32("batchSize", 1_000_000)
+            .close()
+            .open(Kind::Array, "pipeline");
+        if is_list {
+            out.open(Kind::Document, "0")
+                .open(Kind::Document, "$documents");
+            literal(&mut out, "$literal");
+            out.close().close();
+        }
+        for (stage, at) in stages.iter().zip(usize::from(is_list)..) {
+            out.value(at.to_string(), stage.value);
+        }
+        out.close();
+        server.run(&out.finish()).ok()
+    };
+    let replies = [ask(false), ask(true)];
+    let batches = replies.each_ref().map(|reply| {
+        let reply = Document(reply.as_ref()?);
+        assert_eq!(validate(reply.0), Ok(()));
+        let cursor = reply.get("cursor").and_then(Value::as_document)?;
+        let is_all = cursor.get("id").and_then(Value::as_whole) == Some(0);
+        cursor.get("firstBatch").filter(|_| is_all)
+    });
+    // A stage that ends early may spare one of them an error.
+    if let [Some(a), Some(b)] = batches {
+        assert_eq!(a.bytes, b.bytes, "{first:?}");
+    }
+}
+
+/// The document under a number.
+fn numbered((document, at): (&Document<'_>, i32)) -> Vec<u8> {
+    let mut out = Builder::new();
+    out.i32("_id", at);
+    for element in document.iter().filter(|element| element.name != b"_id") {
+        out.value(element.name, element.value);
+    }
+    out.finish()
+}
+
+fn options() -> Options {
+    Options {
+        env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
         background_threads: Some(0),
         memory_budget: Some(1 << 20),
         ..Options::default()
-    };
+    }
+}
+
+/// Messages, one behind the other, to a server over files in memory.
+pub(crate) fn run_message(data: &[u8]) {
+    let engine = options();
+    let env = engine.env.clone();
     let store = Store::open(Path::new("/mongo"), StoreOptions { engine }).expect("opens");
     let shared = Shared::new(store, env);
     let mut rest = data;
@@ -149,6 +255,14 @@ pub(crate) fn run_message(data: &[u8]) {
             Answer::Close(reason) => assert!(!reason.is_empty()),
             Answer::Send(reply) if reply.is_empty() => {}
             Answer::Send(reply) => look_at(&reply, message),
+            Answer::Wait { message: kept, .. } => {
+                let (Answer::Send(reply) | Answer::Wait { reply, .. }) =
+                    answer_waited(&shared, 1, &kept)
+                else {
+                    panic!("what waited is answered");
+                };
+                look_at(&reply, &kept);
+            }
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What drivers ask first.
 
-use drumlin_doc::{Builder, DOCUMENT_BYTES_MAX, Document, Kind, Value};
+use std::time::Duration;
+
+use drumlin_doc::{Builder, Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal, Value};
 use drumlin_doc_store::Outcome;
 
-use crate::wire::limits::{MESSAGE_BYTES_MAX, WIRE_VERSION, WRITES_MAX};
-
+use crate::shared::Shared;
 use crate::wire::compressed::Compressor;
+use crate::wire::limits::{MESSAGE_BYTES_MAX, PAUSE_MS_MAX, WIRE_VERSION, WRITES_MAX};
+use crate::wire::request::Request;
 
 use super::call::Call;
 use super::{sasl, users};
@@ -17,8 +20,34 @@ fn small(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
+/// How long a greeting waits for news of the server, of which there are none: who says which topology it knows is told again after the
+/// time that it names. `None` of other messages, and where that topology is another server's.
+pub(crate) fn pause_of(shared: &Shared, request: &Request<'_>) -> Option<Duration> {
+    let first = request.body.iter().next()?;
+    if !matches!(first.name_str(), "hello" | "isMaster" | "ismaster") || request.is_silent {
+        return None;
+    }
+    let known = request.body.get("topologyVersion")?.as_document()?;
+    let is_known = known.get("processId")?.bytes == shared.process_id().as_slice()
+        && known.get("counter")?.as_whole() == Some(0);
+    let ms = request.body.get("maxAwaitTimeMS")?.as_whole()?;
+    let is_known = is_known && !drumlin_base::bug!("mongo-greetings-never-wait");
+    let ms = u64::try_from(ms).ok().filter(|_| is_known)?;
+    Some(Duration::from_millis(ms.min(PAUSE_MS_MAX)))
+}
+
 /// `hello`, and its older names.
 pub(super) fn hello(call: &Call<'_>) -> Outcome<Builder> {
+    let has = |name: &str| call.body.get(name).is_some();
+    if has("topologyVersion") != has("maxAwaitTimeMS") {
+        let text = "hello takes topologyVersion and maxAwaitTimeMS together";
+        return Err(Refusal::new(Code::AwaitTogether, text).into());
+    }
+    let wait = call.body.get("maxAwaitTimeMS");
+    if wait.is_some_and(|wait| wait.as_whole().is_none_or(|ms| ms < 0)) {
+        let text = "maxAwaitTimeMS must be a non-negative integer";
+        return Err(Refusal::new(Code::AwaitNegative, text).into());
+    }
     let mut reply = Builder::new();
     match call.name {
         "hello" => reply.bool("isWritablePrimary", true),
@@ -41,6 +70,12 @@ pub(super) fn hello(call: &Call<'_>) -> Outcome<Builder> {
         .i32("minWireVersion", 0)
         .i32("maxWireVersion", WIRE_VERSION)
         .bool("readOnly", false);
+    reply.open(Kind::Document, "topologyVersion");
+    let process = Value {
+        kind: Kind::ObjectId,
+        bytes: call.shared.process_id(),
+    };
+    reply.value("processId", process).i64("counter", 0).close();
     compressors(call.body, &mut reply);
     if let Some(user) = call.body.get("saslSupportedMechs").and_then(Value::as_str) {
         users::mechanisms(call, user, &mut reply);

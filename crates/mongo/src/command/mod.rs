@@ -23,5 +23,6 @@ mod users;
 mod values;
 mod write_reply;
 
+pub(crate) use handshake::pause_of;
 pub(crate) use refusals::refused;
 pub(crate) use table::run;

@@ -1,9 +1,16 @@
 //! The socket of a client: messages that come, replies that wait to be sent.
 
-use drumlin_base::Result;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
 
+use drumlin_tls::Tls;
+
 use crate::wire::header::Header;
+
+use super::tls::{Greeting, TlsMode, is_hello};
 
 /// Bytes that are read from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -18,8 +25,14 @@ pub(crate) struct Client {
     out: Vec<u8>,
     /// Whether a message of it is being answered: the next one waits.
     pub(crate) is_busy: bool,
+    /// What it may be greeted with, until it is known whether it speaks TLS.
+    greeting: Option<Greeting>,
+    /// `None` of a plain connection.
+    tls: Option<Box<Tls>>,
     /// Whether the peer sends nothing more.
     has_ended: bool,
+    /// A message that is answered later, and when.
+    waiting: Option<(Duration, Vec<u8>)>,
     interest: Option<Interest>,
 }
 
@@ -43,6 +56,7 @@ impl Client {
         mut socket: Box<dyn Connection>,
         poller: &dyn Poller,
         token: Token,
+        greeting: Option<Greeting>,
     ) -> Result<Self> {
         socket.set_nodelay(true)?;
         poller.register(&*socket, token, Interest::Read)?;
@@ -51,13 +65,48 @@ impl Client {
             input: Vec::new(),
             out: Vec::new(),
             is_busy: false,
+            greeting,
+            tls: None,
             has_ended: false,
+            waiting: None,
             interest: Some(Interest::Read),
         })
     }
 
     /// Reads what has come, up to a bound.
-    pub(crate) fn read(&mut self) {
+    ///
+    /// # Errors
+    /// Where the peer does not keep to TLS, or does not speak it and has to.
+    pub(crate) fn read(&mut self) -> Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.read(&mut *self.socket, &mut self.input, READ_BYTES)?;
+            self.has_ended |= tls.has_ended();
+            return Ok(());
+        }
+        self.read_plain();
+        let Some(greeting) = &self.greeting else {
+            return Ok(());
+        };
+        let is_required = greeting.mode == TlsMode::Require;
+        match is_hello(&self.input) {
+            Some(true) => {
+                let mut tls = Tls::new(Arc::clone(&greeting.settings))?;
+                let hello = std::mem::take(&mut self.input);
+                tls.feed(&mut *self.socket, &hello, &mut self.input)?;
+                self.tls = Some(Box::new(tls));
+                self.greeting = None;
+            }
+            Some(false) if is_required && !drumlin_base::bug!("mongo-tls-not-required") => {
+                let text = "a connection without TLS, which is required";
+                return Err(Error::new(ErrorKind::Io, text));
+            }
+            Some(false) => self.greeting = None,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn read_plain(&mut self) {
         let len = self.input.len();
         self.input.resize(len + READ_BYTES, 0);
         let received = match self.input.get_mut(len..) {
@@ -78,7 +127,11 @@ impl Client {
 
     /// The next message, if it is whole, and nothing stands before it.
     pub(crate) fn next(&mut self) -> Next {
-        if self.is_busy || !self.out.is_empty() {
+        let is_unknown = self.greeting.is_some() && !self.has_ended;
+        if self.waiting.is_some() && self.has_ended {
+            return Next::Close(None);
+        }
+        if self.is_busy || self.waiting.is_some() || !self.out.is_empty() || is_unknown {
             return Next::Wait;
         }
         match Header::read(&self.input) {
@@ -99,13 +152,36 @@ impl Client {
         self.out = bytes;
     }
 
+    /// Takes a reply, and a message that is answered later.
+    pub(crate) fn wait(&mut self, reply: Vec<u8>, message: Vec<u8>, until: Duration) {
+        self.reply(reply);
+        self.waiting = Some((until, message));
+    }
+
+    /// The message that has waited, which is being answered from now on.
+    pub(crate) fn take_waited(&mut self) -> Option<Vec<u8>> {
+        self.is_busy |= self.waiting.is_some();
+        self.waiting.take().map(|(_, message)| message)
+    }
+
+    /// When the message that waits is answered.
+    pub(crate) fn waits_until(&self) -> Option<Duration> {
+        self.waiting.as_ref().map(|(until, _)| *until)
+    }
+
     /// Sends what it can.
     ///
     /// # Errors
     /// When the peer is gone.
     pub(crate) fn send(&mut self) -> Result<()> {
         let mut sent = 0;
+        if let Some(tls) = &mut self.tls {
+            sent = tls.send(&mut *self.socket, &self.out)?;
+        }
         while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
+            if self.tls.is_some() {
+                break;
+            }
             match self.socket.write(rest)? {
                 Sent::Bytes(bytes) => sent += bytes,
                 Sent::NotNow => break,
@@ -127,10 +203,13 @@ impl Client {
     /// # Errors
     /// Of the poller.
     pub(crate) fn update_interest(&mut self, poller: &dyn Poller, token: Token) -> Result<()> {
-        let wanted = match (self.is_busy, self.out.is_empty()) {
+        let is_sent = self.out.is_empty() && self.tls.as_ref().is_none_or(|it| !it.has_unsent());
+        let wanted = match (self.is_busy, is_sent) {
             (true, _) => None,
             (false, false) => Some(Interest::Write),
             (false, true) if self.has_ended => None,
+            // Who waits says nothing; what it says even so stays with it.
+            (false, true) if self.waiting.is_some() && !self.input.is_empty() => None,
             (false, true) => Some(Interest::Read),
         };
         match (self.interest, wanted) {
@@ -141,5 +220,12 @@ impl Client {
         }
         self.interest = wanted;
         Ok(())
+    }
+
+    /// Tells a peer that speaks TLS that this is the end, if its socket takes that.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye(&mut *self.socket);
+        }
     }
 }

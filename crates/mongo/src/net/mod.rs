@@ -1,4 +1,5 @@
 //! Connections and the threads that answer their messages.
 
 pub(crate) mod connection;
+pub(crate) mod tls;
 pub(crate) mod workers;

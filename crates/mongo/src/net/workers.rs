@@ -10,7 +10,7 @@ use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_fs::JoinHandle;
 use drumlin_fs::net::Waker;
 
-use crate::answer::{Answer, answer};
+use crate::answer::{Answer, answer, answer_waited};
 use crate::shared::Shared;
 
 /// Threads that answer. Each message may wait for the disk.
@@ -20,8 +20,8 @@ const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Queues {
-    /// Messages, each with its connection.
-    jobs: VecDeque<(u64, Vec<u8>)>,
+    /// Messages, each with its connection, and whether it has waited.
+    jobs: VecDeque<(u64, Vec<u8>, bool)>,
     done: VecDeque<(u64, Answer)>,
     ends: bool,
     /// Why the log could not be synced.
@@ -79,12 +79,13 @@ impl Workers {
         Ok(workers)
     }
 
-    pub(crate) fn give(&self, connection: u64, message: Vec<u8>) {
+    /// Has a message answered; one that `has_waited` is not made to wait again.
+    pub(crate) fn give(&self, connection: u64, message: Vec<u8>, has_waited: bool) {
         self.pool
             .queues
             .lock()
             .jobs
-            .push_back((connection, message));
+            .push_back((connection, message, has_waited));
         self.pool.work.notify_one();
     }
 
@@ -117,7 +118,7 @@ impl Pool {
     fn answer(&self) {
         loop {
             let mut queues = self.queues.lock();
-            let (connection, message) = loop {
+            let (connection, message, has_waited) = loop {
                 if let Some(job) = queues.jobs.pop_front() {
                     break job;
                 }
@@ -127,7 +128,10 @@ impl Pool {
                 queues = self.work.wait(queues);
             };
             drop(queues);
-            let done = answer(&self.shared, connection, &message);
+            let done = match has_waited {
+                true => answer_waited(&self.shared, connection, &message),
+                false => answer(&self.shared, connection, &message),
+            };
             self.queues.lock().done.push_back((connection, done));
             // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
             drop(self.waker.wake());

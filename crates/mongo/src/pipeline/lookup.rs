@@ -77,9 +77,9 @@ impl Lookup {
         let missing = |what: &str| parse(format!("must specify '{what}' field for a $lookup"));
         let name = name.ok_or_else(|| missing("as"))?;
         let from = from.ok_or_else(|| missing("from"))?;
-        if name.is_empty() || name.contains('.') || name.starts_with('$') {
+        if name.is_empty() || name.contains(['.', '\0']) || name.starts_with('$') {
             return Err(Refusal::not_supported(format!(
-                "the name {name:?} as 'as' of $lookup: it has to be one without '.' and '$'"
+                "the name {name:?} as 'as' of $lookup: it has to be one without '.', '$' and zeros"
             )));
         }
         let fields = match (local, foreign) {

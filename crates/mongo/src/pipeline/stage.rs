@@ -154,10 +154,10 @@ impl Stage {
             }
             "$count" => {
                 let name = value.as_str().filter(|name| {
-                    !name.is_empty() && !name.contains('.') && !name.starts_with('$')
+                    !name.is_empty() && !name.contains(['.', '\0']) && !name.starts_with('$')
                 });
                 let name = name.ok_or_else(|| {
-                    let text = "$count needs the name of a field, without dots and '$'";
+                    let text = "$count needs the name of a field, without dots, '$' and zeros";
                     Refusal::new(Code::CountName, text)
                 })?;
                 Self::Count(name.to_owned(), 0)
@@ -245,13 +245,21 @@ fn unset(of: Value<'_>, running: &Running<'_>) -> Result<Projection, Refusal> {
         Refusal::new(Code::UnsetShape, text)
     };
     let mut names = Builder::new();
+    let name = |value: Value<'_>| match value.as_str() {
+        Some(name) if name.contains('\0') => {
+            let text = "FieldPath field names may not contain '\\0'.";
+            Err(Refusal::new(Code::PathNull, text))
+        }
+        Some(name) => Ok(name.to_owned()),
+        None => Err(wrong()),
+    };
     match of.as_array() {
         Some(items) if !items.is_empty() => {
             for item in items {
-                names.i32(item.value.as_str().ok_or_else(wrong)?, 0);
+                names.i32(name(item.value)?, 0);
             }
         }
-        _ => drop(names.i32(of.as_str().ok_or_else(wrong)?, 0)),
+        _ => drop(names.i32(name(of)?, 0)),
     }
     Projection::new(
         Document(&names.finish()),

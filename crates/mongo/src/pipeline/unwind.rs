@@ -22,9 +22,11 @@ impl Unwind {
                         "path" | "preserveNullAndEmptyArrays" => {}
                         "includeArrayIndex" => {
                             let name = element.value.as_str().filter(|name| {
-                                !name.is_empty() && !name.starts_with('$') && !name.contains('.')
+                                !name.is_empty()
+                                    && !name.starts_with('$')
+                                    && !name.contains(['.', '\0'])
                             });
-                            let text = "includeArrayIndex of $unwind has to be a name of a field, without '.' and '$'";
+                            let text = "includeArrayIndex of $unwind has to be a name of a field, without '.', '$' and zeros";
                             index = Some(Path::new(name.ok_or_else(|| Refusal::bad_value(text))?));
                         }
                         other => {

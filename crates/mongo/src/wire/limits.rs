@@ -15,5 +15,7 @@ pub(crate) const CURSORS_MAX: usize = 10_000;
 pub(crate) const CURSOR_IDLE_SECONDS: u64 = 600;
 /// Most stages of a pipeline.
 pub(crate) const STAGES_MAX: usize = 1000;
+/// Longest that a greeting waits for news, in milliseconds.
+pub(crate) const PAUSE_MS_MAX: u64 = 600_000;
 /// The newest version of the protocol: MongoDB 7.0's.
 pub(crate) const WIRE_VERSION: i32 = 21;

@@ -4,6 +4,19 @@ use super::header::{HEADER_BYTES, Header, OP_MSG, OP_QUERY, OP_REPLY};
 
 /// Has the last four bytes of a message be a checksum.
 const CHECKSUM: u32 = 1;
+/// Another reply follows, to this one.
+const MORE_TO_COME: u32 = 2;
+
+/// Marks a reply as one that another one follows, and gives it the number that this one is for.
+pub(crate) fn more_to_come(reply: &mut [u8], number: u32) {
+    let parts = [(4, number), (HEADER_BYTES, MORE_TO_COME)];
+    for (at, value) in parts {
+        let place = reply.get_mut(at..).and_then(|it| it.first_chunk_mut::<4>());
+        if let Some(place) = place {
+            *place = value.to_le_bytes();
+        }
+    }
+}
 
 /// The reply of `document` to the request with that header, in its kind.
 pub(crate) fn write(header: Header, document: &[u8], has_checksum: bool) -> Vec<u8> {

@@ -7,6 +7,7 @@ use super::header::{HEADER_BYTES, Header, OP_MSG};
 /// Flags of `OP_MSG`. The lower 16 have to be known.
 const CHECKSUM: u32 = 1;
 const MORE_TO_COME: u32 = 2;
+const EXHAUST_ALLOWED: u32 = 1 << 16;
 const REQUIRED: u32 = 0xFFFF;
 
 /// A request.
@@ -18,6 +19,8 @@ pub(crate) struct Request<'a> {
     /// Whether the client waits for no reply.
     pub(crate) is_silent: bool,
     pub(crate) has_checksum: bool,
+    /// Whether more than one reply may come.
+    pub(crate) takes_more: bool,
     /// Of `OP_QUERY`: the collection that is asked.
     pub(crate) query_of: Option<&'a str>,
 }
@@ -94,6 +97,7 @@ pub(crate) fn read<'a>(header: Header, bytes: &'a [u8]) -> Result<Request<'a>, W
                 sequences: Vec::new(),
                 is_silent: false,
                 has_checksum: false,
+                takes_more: false,
                 query_of: Some(of),
             })
         }
@@ -157,6 +161,7 @@ fn read_message<'a>(bytes: &'a [u8], mut rest: Rest<'a>) -> Result<Request<'a>, 
         sequences,
         is_silent: flags & MORE_TO_COME != 0,
         has_checksum,
+        takes_more: flags & EXHAUST_ALLOWED != 0,
         query_of: None,
     })
 }

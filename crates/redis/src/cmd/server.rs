@@ -17,7 +17,7 @@ use crate::log::Level;
 use crate::permit;
 use crate::session::Watched;
 use crate::state::{ServerState, Shutdown};
-use crate::tls::settings as tls;
+use crate::tls;
 
 /// The version that clients are told: they switch features on by it.
 pub(super) const REDIS_VERSION: &str = "7.0.15";

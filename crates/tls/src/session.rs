@@ -18,7 +18,7 @@ const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Tls {
+pub struct Tls {
     session: ServerConnection,
     /// Bytes that were read for the handshake.
     greeting_bytes: usize,
@@ -56,7 +56,7 @@ impl Tls {
     ///
     /// # Errors
     /// Where the machine has no randomness.
-    pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Self> {
+    pub fn new(config: Arc<ServerConfig>) -> Result<Self> {
         let mut session = ServerConnection::new(config).map_err(failed)?;
         session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
         Ok(Self {
@@ -67,17 +67,17 @@ impl Tls {
     }
 
     /// Whether the handshake is not over.
-    pub(crate) fn is_greeting(&self) -> bool {
+    pub fn is_greeting(&self) -> bool {
         self.session.is_handshaking()
     }
 
     /// Whether something that was encrypted waits for the socket.
-    pub(crate) fn has_unsent(&self) -> bool {
+    pub fn has_unsent(&self) -> bool {
         self.session.wants_write()
     }
 
     /// Whether the peer has said that it sends nothing more.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
@@ -85,7 +85,7 @@ impl Tls {
     ///
     /// # Errors
     /// Of the socket; where the peer does not keep to the protocol, which it is told.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         connection: &mut dyn Connection,
         input: &mut Vec<u8>,
@@ -98,12 +98,8 @@ impl Tls {
             match connection.read(&mut buffer)? {
                 Received::Bytes(bytes) => {
                     read += bytes;
-                    let taken = self.take(buffer.get(..bytes).unwrap_or_default(), input);
-                    if taken.is_err() {
-                        // The peer is told why, if it listens.
-                        drop(self.session.write_tls(&mut Sink(connection)));
-                    }
-                    taken?;
+                    let read = buffer.get(..bytes).unwrap_or_default();
+                    self.feed(connection, read, input)?;
                     if bytes < buffer.len() {
                         break;
                     }
@@ -117,6 +113,24 @@ impl Tls {
             0 => Received::NotNow,
             bytes => Received::Bytes(bytes),
         })
+    }
+
+    /// As [`Tls::read`], of bytes that were read from the socket already.
+    ///
+    /// # Errors
+    /// Where the peer does not keep to the protocol, which it is told.
+    pub fn feed(
+        &mut self,
+        connection: &mut dyn Connection,
+        bytes: &[u8],
+        input: &mut Vec<u8>,
+    ) -> Result<()> {
+        let taken = self.take(bytes, input);
+        if taken.is_err() {
+            // The peer is told why, if it listens.
+            drop(self.session.write_tls(&mut Sink(connection)));
+        }
+        taken
     }
 
     /// Decrypts bytes of the socket.
@@ -145,7 +159,7 @@ impl Tls {
     ///
     /// # Errors
     /// When the peer is gone.
-    pub(crate) fn send(&mut self, connection: &mut dyn Connection, out: &[u8]) -> Result<usize> {
+    pub fn send(&mut self, connection: &mut dyn Connection, out: &[u8]) -> Result<usize> {
         let mut taken = 0;
         loop {
             while self.session.wants_write() {
@@ -167,7 +181,7 @@ impl Tls {
     }
 
     /// Tells the peer that the connection ends here, if its socket takes that.
-    pub(crate) fn say_goodbye(&mut self, connection: &mut dyn Connection) {
+    pub fn say_goodbye(&mut self, connection: &mut dyn Connection) {
         self.session.send_close_notify();
         drop(self.session.write_tls(&mut Sink(connection)));
     }

@@ -1,4 +1,0 @@
-//! TLS: what the configuration says of it, and the session of a connection.
-
-pub(crate) mod session;
-pub(crate) mod settings;
