@@ -92,6 +92,9 @@ pub(crate) enum Command {
         /// The keys.
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
+        /// As it was at this time, in seconds since 1970, or so many before now where there is a minus; see keep-history.
+        #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+        at: Option<i64>,
     },
     /// Set a key to a value.
     Put {
@@ -205,6 +208,17 @@ pub(crate) enum Command {
         #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
         bytes: Option<u64>,
     },
+    /// Keep the past for --at of get and scan; without a number of seconds, end that.
+    KeepHistory {
+        /// For so many seconds.
+        #[arg(long, value_name = "N")]
+        seconds: Option<u64>,
+        /// With a moment that can be read at every so many seconds. Default: a hundredth of the others.
+        #[arg(long, value_name = "N", requires = "seconds")]
+        every: Option<u64>,
+    },
+    /// Print the moments of the past that can be read at.
+    History,
     /// Print the version edits of a MANIFEST.
     DumpManifest {
         /// The MANIFEST; without it, the current one of --db.
@@ -568,6 +582,9 @@ pub(crate) struct Scan {
     /// Print only how many entries there are.
     #[arg(long)]
     pub(crate) count: bool,
+    /// As it was at this time, in seconds since 1970, or so many before now where there is a minus; see keep-history.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    pub(crate) at: Option<i64>,
     /// How the entries are laid out; --json is the same as `json`.
     #[arg(long, value_enum)]
     pub(crate) format: Option<EntryFormat>,
@@ -732,7 +749,7 @@ mod tests {
             assert_eq!(arguments.place.db.as_deref(), Some("/d".as_ref()), "{line}");
             assert!(arguments.place.hex);
             assert_eq!(arguments.place.family, "default");
-            assert!(matches!(arguments.command, Command::Get { keys } if keys == ["0x61"]));
+            assert!(matches!(arguments.command, Command::Get { keys, .. } if keys == ["0x61"]));
         }
     }
 

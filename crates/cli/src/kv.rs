@@ -8,17 +8,22 @@ use drumlin_base::limits::VALUE_BYTES_MAX;
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
 use crate::formats::write::EntryWriter;
+use crate::history;
 use crate::output::Output;
 
 /// Prints the value of a key, or the entries of several; which are missing is remarked, and the failure.
-pub(crate) fn get(place: &Place, keys: &[String], out: &mut Output) -> Outcome {
+pub(crate) fn get(place: &Place, keys: &[String], time: Option<i64>, out: &mut Output) -> Outcome {
     let bytes = keys.iter().map(|key| place.bytes(key));
     let bytes = bytes.collect::<Outcome<Vec<_>>>()?;
     let (db, family) = place.open_to_read()?;
     let writer = EntryWriter::new(out.format(), place.form()).map_err(Failure::Usage)?;
     let mut missing = Vec::new();
     // Of one moment: nobody writes to a store that was opened for reading.
-    let found = db.multi_get_cf(&family, &bytes, &ReadOptions::default());
+    let options = ReadOptions {
+        snapshot: history::at(&db, time)?,
+        ..ReadOptions::default()
+    };
+    let found = db.multi_get_cf(&family, &bytes, &options);
     for ((key, bytes), value) in keys.iter().zip(&bytes).zip(found) {
         match value? {
             Some(value) if keys.len() == 1 && !out.is_json() => {

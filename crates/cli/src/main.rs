@@ -24,6 +24,7 @@ mod figures;
 mod follow;
 mod formats;
 mod generate;
+mod history;
 mod input;
 mod inspect;
 mod interrupt;
@@ -99,7 +100,7 @@ fn run(out: &mut Output) -> Outcome {
 pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
     match command {
         Command::Load(wanted) => load::load(place, &wanted, out),
-        Command::Get { keys } => kv::get(place, &keys, out),
+        Command::Get { keys, at } => kv::get(place, &keys, at, out),
         Command::Put {
             key,
             value,
@@ -135,6 +136,8 @@ pub(crate) fn carry_out(place: &Place, command: Command, out: &mut Output) -> Ou
             inspect::dump_wal(place, file.as_deref(), keys_only, out)
         }
         Command::Changes { from, follow } => changes::changes(place, from, follow, out),
+        Command::KeepHistory { seconds, every } => history::keep(place, seconds, every),
+        Command::History => history::history(place, out),
         Command::KeepChanges { seconds, bytes } => changes::keep(place, seconds, bytes),
         Command::DumpManifest { file } => inspect::dump_manifest(place, file.as_deref(), out),
         Command::DumpTable { file, entries } => tables::dump_table(place, &file, entries, out),

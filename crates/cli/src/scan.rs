@@ -5,6 +5,7 @@ use drumlin::{DbIterator, ReadOptions};
 use crate::args::{Place, Scan};
 use crate::failure::{Failure, Outcome};
 use crate::formats::write::EntryWriter;
+use crate::history;
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -15,6 +16,7 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
     let writer = EntryWriter::new(format, place.form()).map_err(Failure::Usage)?;
     let (db, family) = place.open_to_read()?;
     let options = ReadOptions {
+        snapshot: history::at(&db, scan.at)?,
         lower_bound: bounds.lower,
         upper_bound: bounds.upper,
         fill_cache: false,

@@ -201,3 +201,36 @@ fn changes_end_between_two_batches_and_say_where_to_go_on() {
         assert!(numbers.is_sorted_by(|a, b| a < b));
     }
 }
+
+#[test]
+fn the_past_is_read_by_time() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "first"]);
+    assert_eq!(shell.print(&["history"]), "");
+    let none = shell.run(&["get", "key", "--at", "-1"]);
+    assert_eq!(code(&none), 1);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no history is kept"));
+    assert_eq!(
+        code(&shell.run(&["keep-history", "--seconds", "2000", "--every", "1"])),
+        2
+    );
+    shell.print(&["keep-history", "--seconds", "2000"]);
+    let told = shell.print(&["history", "--json"]);
+    let moment: Value = serde_json::from_str(&told).expect("one object");
+    assert_eq!(moment["seqno"], 1);
+    let time = moment["unix_seconds"].as_u64().expect("a number");
+    // Writers that say nothing of it keep it.
+    shell.print(&["put", "key", "second"]);
+    shell.print(&["compact"]);
+    let at = time.to_string();
+    assert_eq!(shell.print(&["get", "key"]), "second\n");
+    assert_eq!(shell.print(&["get", "key", "--at", &at]), "first\n");
+    assert_eq!(shell.print(&["scan", "--at", &at]), "key\tfirst\n");
+    let before = (time - 1).to_string();
+    let refused = shell.run(&["scan", "--at", &before]);
+    assert_eq!(code(&refused), 1);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains(&format!("kept from {time} on")), "{said}");
+    shell.print(&["keep-history"]);
+    assert_eq!(shell.print(&["history"]), "");
+}

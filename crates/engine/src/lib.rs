@@ -85,7 +85,7 @@ pub use maintenance::ingest::SstFileWriter;
 pub use maintenance::repair::RepairReport;
 pub use maintenance::verify::{VerifyOptions, VerifyReport};
 pub use options::settings::{
-    DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
+    DirectoryFormat, FamilyOptions, KeepHistory, Options, ReadOptions, Tuning, WriteOptions,
 };
 pub use read::DbIterator;
 pub use txn::core::{Isolation, Locking};
@@ -97,6 +97,7 @@ pub use txn::prepared::Prepared;
 pub use txn::transaction::{NAME_BYTES_MAX, Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
 pub use txn::wanted::LockTarget;
+pub use version::PastMoment;
 pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{

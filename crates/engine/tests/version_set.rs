@@ -15,7 +15,9 @@ use drumlin::internals::names;
 use drumlin::internals::options_file;
 use drumlin::internals::record::{Later, RecordReader, Verdict};
 use drumlin::internals::version::obsolete::{obsolete_files, remove_files};
-use drumlin::internals::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
+use drumlin::internals::version::{
+    self, NewFile, PastMoment, Profile, VersionEdit, VersionSet, VersionSetOptions,
+};
 use drumlin_base::key::internal_key;
 use drumlin_base::{ErrorKind, KeyOrder, Result, ValueKind};
 use drumlin_fs::{
@@ -527,4 +529,32 @@ fn a_directory_of_leveldb_is_read_and_kept_as_one() {
         assert_eq!(tables.files_total(), 4);
         assert!(tables.to_string().contains("key00000..key00"), "{tables}");
     }
+}
+
+#[test]
+fn a_moment_of_history_that_has_not_been_is_corruption() {
+    let (files, mut set) = small_database();
+    let seqno = set.last_seqno() + 5;
+    let mut edit = VersionEdit {
+        history: Some(version::History {
+            keep_seconds: 100,
+            every_seconds: 10,
+            marked: vec![PastMoment {
+                unix_seconds: 1_800_000_000,
+                seqno,
+            }],
+        }),
+        last_seqno: Some(seqno),
+        ..VersionEdit::default()
+    };
+    set.log_and_apply(vec![edit.clone()]).unwrap();
+    let recovered = recover(&files).unwrap();
+    assert_eq!(Some(recovered.history()), edit.history.as_ref());
+    // The next write would be seen in it.
+    let marked = &mut edit.history.as_mut().unwrap().marked;
+    marked[0].seqno += 1;
+    set.log_and_apply(vec![edit]).unwrap();
+    let error = recover(&files).unwrap_err();
+    assert!(error.is_corruption(), "{error}");
+    assert!(error.to_string().contains("moment of history"), "{error}");
 }

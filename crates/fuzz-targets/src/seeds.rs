@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use drumlin::WriteBatch;
 use drumlin::internals::record::RecordReader;
+use drumlin::internals::version::{History, PastMoment, Profile, VersionEdit};
 use drumlin_base::key::{ValueKind, internal_key};
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
@@ -211,6 +212,7 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     corpus.own_blocks();
     corpus.texts_and_batches();
     corpus.programs();
+    corpus.add("manifest_edit", "history", history());
     let made = crate::models::seeds().into_iter();
     let made = made.chain(crate::claims::seeds());
     for (target, name, bytes) in made
@@ -222,6 +224,28 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
         corpus.add(target, &name, bytes);
     }
     corpus.0
+}
+
+/// An edit that says what is kept of the past.
+fn history() -> Vec<u8> {
+    let marked = [
+        (1_795_700_000, 0),
+        (1_795_700_300, 17),
+        (1_795_703_600, 1 << 40),
+    ];
+    let marked = marked.map(|(unix_seconds, seqno)| PastMoment {
+        unix_seconds,
+        seqno,
+    });
+    let edit = VersionEdit {
+        history: Some(History {
+            keep_seconds: 86_400,
+            every_seconds: 300,
+            marked: marked.into(),
+        }),
+        ..VersionEdit::default()
+    };
+    edit.encode(Profile::RocksDb).expect("it can be said")
 }
 
 struct Corpus(Vec<Seed>);

@@ -16,7 +16,7 @@ use crate::family::snapshot::{Snapshot, SnapshotList};
 use crate::family::super_version::SuperVersion;
 use crate::maintenance::repair::RepairReport;
 use crate::maintenance::verify::VerifyReport;
-use crate::maintenance::{checkpoint, compact, families, ingest, repair, verify};
+use crate::maintenance::{checkpoint, compact, families, history, ingest, repair, verify};
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::options::stored as stored_options;
 use crate::read;
@@ -196,6 +196,7 @@ impl Db {
         };
         let default = ColumnFamily(Arc::clone(default));
         let running = Running::start(&engine)?;
+        history::start(&engine)?;
         drop(families);
         Ok(Self {
             engine,

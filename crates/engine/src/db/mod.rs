@@ -10,6 +10,7 @@ pub(crate) mod follow;
 pub(crate) mod follower;
 pub(crate) mod foreign;
 pub(crate) mod handle;
+pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod open;
 pub(crate) mod range;

@@ -44,7 +44,7 @@ use crate::store::state::{FamilyState, State};
 use crate::store::store::Store;
 use crate::store::watch::Watch;
 use crate::version::{
-    FileMeta, FileNumbers, Profile, RecoveredInfo, VersionSet, VersionSetOptions,
+    FileMeta, FileNumbers, History, Profile, RecoveredInfo, VersionSet, VersionSetOptions,
 };
 use crate::wal::archive::{KeepChanges, WalArchive};
 use crate::wal::dir as wal_dir;
@@ -126,6 +126,7 @@ pub(crate) fn open(
         }
         options.keep_changes = None;
     }
+    keep_history(&mut versions, &options, can_keep, mode).map_err(|error| error.with_file(dir))?;
     for family in families.values_mut() {
         family.keep_to(vintage, &options.tuning);
     }
@@ -141,6 +142,35 @@ pub(crate) fn open(
         free,
     };
     opener.finish(versions, info, lock)
+}
+
+/// Has `versions` keep the past as `options` say; what they leave open is as it was.
+///
+/// # Errors
+/// `NotSupported` where the MANIFEST cannot say it.
+fn keep_history(
+    versions: &mut VersionSet,
+    options: &Options,
+    can_keep: bool,
+    mode: OpenMode<'_>,
+) -> Result<()> {
+    let Some(wanted) = options.keep_history.filter(|_| !mode.is_read_only()) else {
+        return Ok(());
+    };
+    let mut history = History::default();
+    if wanted.age.as_secs() > 0 {
+        if !can_keep {
+            let message = "keeping history in a directory of LevelDB or of RocksDB 5";
+            return Err(Error::not_supported(message));
+        }
+        history = History {
+            keep_seconds: wanted.age.as_secs(),
+            every_seconds: wanted.every.as_secs(),
+            ..versions.history().clone()
+        };
+    }
+    versions.set_history(history);
+    Ok(())
 }
 
 /// Fills in from the OPTIONS file what the caller left open, and refuses a compaction style that the directory's format

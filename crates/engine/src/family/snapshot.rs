@@ -80,7 +80,6 @@ impl SnapshotList {
         self.pins.lock().keys().copied().collect()
     }
 
-    #[cfg(test)]
     /// Pins `seqno`.
     ///
     /// Requires: something else pins `seqno` or a lower one, or no compaction runs; otherwise use

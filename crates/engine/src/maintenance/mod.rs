@@ -8,6 +8,7 @@ pub(crate) mod delete_files;
 pub(crate) mod destroy;
 pub(crate) mod export;
 pub(crate) mod families;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod ingest;
 mod moment;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin_base::{
     CompactionFilterFactory, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
@@ -14,6 +15,7 @@ use crate::compaction::CompactionStyle;
 use crate::family::snapshot::Snapshot;
 use crate::options::vintage::Vintage;
 use crate::read::IteratorOptions;
+use crate::version::MOMENTS_MAX;
 use crate::wal::archive::KeepChanges;
 use crate::watch::events::EventListener;
 use crate::watch::times::Timings;
@@ -62,6 +64,10 @@ pub struct Options {
     /// `archive` beside them instead of being used again. Not in LevelDB's format. Default: as the OPTIONS file says,
     /// not at all in a new directory; [`KeepChanges::default`] ends it.
     pub keep_changes: Option<KeepChanges>,
+    /// How long the past is kept for [`crate::Db::snapshot_at`]: values that were overwritten or deleted stay on disk as long.
+    /// Not in the formats of LevelDB and of RocksDB 5. Default: as the MANIFEST says, not at all in a new directory, nor
+    /// where another engine has opened it since; [`KeepHistory::default`] ends it.
+    pub keep_history: Option<KeepHistory>,
     /// Open tables kept at most. Default: 50,000.
     pub max_open_files: Option<usize>,
     /// Notified of flushes, compactions, state changes and stalls.
@@ -94,6 +100,7 @@ impl Default for Options {
             compaction_style: CompactionStyle::Auto,
             wal_dir: None,
             keep_changes: None,
+            keep_history: None,
             max_open_files: None,
             listener: None,
             format: DirectoryFormat::Auto,
@@ -117,8 +124,33 @@ impl fmt::Debug for Options {
             .field("compaction_style", &self.compaction_style)
             .field("wal_dir", &self.wal_dir)
             .field("keep_changes", &self.keep_changes)
+            .field("keep_history", &self.keep_history)
             .field("tuning", &self.tuning)
             .finish_non_exhaustive()
+    }
+}
+
+/// For how long the past is kept, and how much of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeepHistory {
+    /// At least so long, in whole seconds; less than one: not at all.
+    pub age: Duration,
+    /// Every so often a moment is marked that can be read at, from a second on; at most 999 in `age`. Each costs a sync of
+    /// the WAL and one of the MANIFEST, and keeps what was overwritten later, as a [`crate::Snapshot`] does.
+    pub every: Duration,
+}
+
+impl KeepHistory {
+    fn check(self) -> Result<()> {
+        let (age, every) = (self.age.as_secs(), self.every.as_secs());
+        let is_sound = age == 0 || every > 0 && age / every < MOMENTS_MAX as u64;
+        match is_sound {
+            true => Ok(()),
+            false => Err(Error::invalid_argument(format!(
+                "keep_history has at least a second between its moments, and at most {} of them in its age",
+                MOMENTS_MAX - 1
+            ))),
+        }
     }
 }
 
@@ -294,6 +326,7 @@ impl Options {
             let message = "background_threads must be at most 1,024";
             return Err(Error::invalid_argument(message));
         }
+        self.keep_history.map_or(Ok(()), KeepHistory::check)?;
         self.tuning.validate()?;
         self.compaction_style.validate()?;
         self.compression.codec.check_built()?;

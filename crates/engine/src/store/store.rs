@@ -20,6 +20,7 @@ use crate::family::snapshot::{Snapshot, SnapshotList};
 use crate::family::super_version::SuperVersions;
 use crate::store::caches::Caches;
 use crate::store::files::Files;
+use crate::store::history::KeptHistory;
 use crate::store::identity::Identity;
 use crate::store::settings::StoreSettings;
 use crate::store::state::State;
@@ -46,6 +47,7 @@ pub(crate) struct Store {
     /// Families by id, for the write path; follows `state`.
     pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
     pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) history: KeptHistory,
     /// The newest sequence number readers may see; everything up to it is in memtables or tables.
     pub(crate) published: Published,
     /// Up to here every write that went to the WAL is synced.
@@ -70,6 +72,8 @@ impl Store {
         state: State,
         last_seqno: SeqNo,
     ) -> Self {
+        let snapshots = Arc::new(SnapshotList::new());
+        let history = KeptHistory::new(state.versions.history().clone(), &snapshots);
         let prepared = PreparedSections::new(Arc::clone(state.versions.sections()));
         Self {
             settings: StoreSettings::new(&id.options),
@@ -82,7 +86,8 @@ impl Store {
             retry: Condvar::new(),
             changes: AtomicU64::new(0),
             families: ArcSwap::from_pointee(BTreeMap::new()),
-            snapshots: Arc::new(SnapshotList::new()),
+            snapshots,
+            history,
             published: Published::new(last_seqno),
             durable: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),

@@ -6,6 +6,7 @@
 use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BlobFileInfo};
 
 use super::NewFile;
+use super::history::History;
 
 /// Tags of a record, on disk. Tags with [`tag::IGNORABLE`] set are followed by one length-prefixed
 /// body (but for the four oldest of them), so that readers skip the ones they do not know.
@@ -44,6 +45,8 @@ pub(super) mod tag {
     pub(in crate::version) const CHANGE: u32 = IGNORABLE | 0xD02;
     /// Our own: other readers skip it.
     pub(in crate::version) const SECTION_WALS: u32 = IGNORABLE | 0xD03;
+    /// Our own: other readers skip it.
+    pub(in crate::version) const HISTORY: u32 = IGNORABLE | 0xD04;
 }
 
 /// Tags inside the description of a table (`NEW_FILE_4`), on disk.
@@ -183,6 +186,8 @@ pub struct VersionEdit {
     pub change: Option<Vec<u8>>,
     /// The WAL files that no family needs and that hold sections of two-phase commit which are needed.
     pub section_wals: Option<Vec<u64>>,
+    /// The past that is kept from now on.
+    pub history: Option<History>,
 }
 
 impl VersionEdit {

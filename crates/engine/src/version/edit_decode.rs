@@ -7,7 +7,7 @@ use drumlin_base::{Error, Result, SEQNO_MAX};
 
 use super::edit::{BLOB_FIELDS_END, file_tag, tag};
 use super::edit_encode::{WAL_FIELDS_END, WAL_SYNCED_BYTES};
-use super::{BlobFileAddition, BlobFileGarbage, FileChecksum, NewFile, VersionEdit};
+use super::{BlobFileAddition, BlobFileGarbage, FileChecksum, History, NewFile, VersionEdit};
 use crate::files::names::FILE_NUMBER_MAX;
 
 /// Epochs count the tables of a family, so one as large as this is damage. The next epoch always fits.
@@ -69,6 +69,7 @@ impl VersionEdit {
                 }
                 self.section_wals = Some(wals);
             }
+            tag::HISTORY => self.history = Some(History::decode(from.slice("history")?)?),
             tag::CHANGE => self.change = Some(from.slice("change")?.to_vec()),
             tag::PERSIST_TIMESTAMPS => {
                 if from.slice("timestamp setting")? != [1] {

@@ -35,6 +35,7 @@ impl VersionEdit {
                     synced_from: None,
                     change: None,
                     section_wals: None,
+                    history: None,
                     ..self.clone()
                 };
                 known.encode_rocksdb(&mut out);
@@ -89,6 +90,10 @@ impl VersionEdit {
             wals.iter().for_each(|wal| put_varint64(&mut body, *wal));
             put_varint32(out, tag::SECTION_WALS);
             put_slice(out, &body);
+        }
+        if let Some(history) = &self.history {
+            put_varint32(out, tag::HISTORY);
+            put_slice(out, &history.encode());
         }
     }
 

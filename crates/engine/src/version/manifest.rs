@@ -12,7 +12,7 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
 use super::family_versions::FamilyVersions;
-use super::{Profile, VersionEdit};
+use super::{History, Profile, VersionEdit};
 use crate::files::names::{self, FileName};
 use crate::wal::record::RecordWriter;
 
@@ -120,6 +120,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) max_family: u32,
     pub(super) change: Option<&'a Vec<u8>>,
     pub(super) section_wals: &'a [u64],
+    pub(super) history: Option<&'a History>,
 }
 
 /// Writes `snapshot` as MANIFEST `number` and makes it the live one; a writer to go on with.
@@ -242,6 +243,7 @@ impl Snapshot<'_> {
             max_column_family: Some(self.max_family),
             change: self.change.cloned(),
             section_wals: (!self.section_wals.is_empty()).then(|| self.section_wals.to_vec()),
+            history: self.history.cloned(),
             ..VersionEdit::default()
         });
         edits

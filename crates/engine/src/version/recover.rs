@@ -12,7 +12,7 @@ use drumlin_fs::FileSystem;
 
 use super::family_versions::FamilyVersions;
 use super::manifest_tail::{EditGroup, ManifestTail};
-use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
+use super::{BlobFileAddition, History, Version, VersionBuilder, VersionEdit};
 use crate::files::names::{self, FileName};
 use crate::wal::record::{Later, RecordReader, Verdict};
 
@@ -50,6 +50,8 @@ pub(super) struct RecordedNumbers {
     pub(super) change: Option<Vec<u8>>,
     /// The WAL files that are needed for sections of two-phase commit alone.
     pub(super) section_wals: Vec<u64>,
+    /// The past that is kept.
+    pub(super) history: History,
 }
 
 impl RecordedNumbers {
@@ -77,6 +79,9 @@ impl RecordedNumbers {
         }
         if let Some(wals) = &edit.section_wals {
             self.section_wals.clone_from(wals);
+        }
+        if let Some(history) = &edit.history {
+            self.history.clone_from(history);
         }
     }
 }
@@ -241,6 +246,12 @@ impl<'a> Replay<'a> {
             return Err(Error::corruption(format!(
                 "the MANIFEST never gives a {what}"
             )));
+        }
+        let newest = self.numbers.history.marked.last().map(|it| it.seqno);
+        if newest > self.numbers.last_seqno {
+            // What is written next would be seen in it.
+            let message = "the MANIFEST has a moment of history past its last sequence number";
+            return Err(Error::corruption(message));
         }
         let mut families = BTreeMap::new();
         let mut unopened = Vec::new();

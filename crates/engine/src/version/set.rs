@@ -16,7 +16,7 @@ use super::left_files::{Leaving, Left};
 use super::manifest::{FILES_PER_RECORD, ManifestCopy, Snapshot, write_and_make_live};
 use super::manifest_tail::ManifestTail;
 use super::recover::{DEFAULT_FAMILY, RecordedNumbers};
-use super::{FileNumbers, NewFile, Profile, SectionWals, VersionBuilder, VersionEdit};
+use super::{FileNumbers, History, NewFile, Profile, SectionWals, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
@@ -144,6 +144,16 @@ impl VersionSet {
         let edited = edit(self);
         self.next_change = None; // Where it was refused.
         edited
+    }
+
+    /// The past that is kept.
+    pub fn history(&self) -> &History {
+        &self.recorded.history
+    }
+
+    /// Sets the past that the next new MANIFEST says is kept, which the first edit begins.
+    pub fn set_history(&mut self, history: History) {
+        self.recorded.history = history;
     }
 
     /// The highest family id ever given out.
@@ -557,6 +567,7 @@ impl VersionSet {
             max_family: 0,
             change: None,
             section_wals: &[],
+            history: None,
             ..self.snapshot()
         };
         ManifestCopy::take(self.numbers.next(), self.profile, &snapshot)
@@ -575,6 +586,7 @@ impl VersionSet {
             max_family: self.recorded.max_family,
             change: self.recorded.change.as_ref(),
             section_wals: &self.recorded.section_wals,
+            history: Some(&self.recorded.history).filter(|it| it.is_on()),
         }
     }
 }

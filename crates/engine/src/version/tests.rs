@@ -69,6 +69,14 @@ fn full_edit() -> VersionEdit {
         synced_from: Some(300),
         change: Some(b"a change".to_vec()),
         section_wals: Some(vec![17, 300]),
+        history: Some(History {
+            keep_seconds: 3600,
+            every_seconds: 60,
+            marked: vec![PastMoment {
+                unix_seconds: 1_800_000_000,
+                seqno: 17,
+            }],
+        }),
     }
 }
 
@@ -93,6 +101,7 @@ fn what_rocksdb_5_would_refuse_is_not_written_for_it() {
         synced_from: None,
         change: None,
         section_wals: None,
+        history: None,
         ..edit
     };
     assert_eq!(VersionEdit::decode(&bytes).unwrap(), kept);

@@ -33,6 +33,8 @@ mod family_copies;
 #[cfg(test)]
 mod follower;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod io_errors;
 #[cfg(test)]
 mod kill9;
