@@ -39,6 +39,9 @@ pub(crate) fn mongo(place: &Place, wanted: &Mongo, out: &mut Output) -> Outcome 
                 allow_connections_without_certificates: wanted
                     .tls_allow_connections_without_certificates,
             }),
+        metrics: wanted
+            .metrics_port
+            .map(|port| Address::Tcp(SocketAddr::new(wanted.bind, port))),
         memory: wanted.memory,
         env: env.clone(),
         network: Arc::new(PosixNetwork::new()),
@@ -49,7 +52,9 @@ pub(crate) fn mongo(place: &Place, wanted: &Mongo, out: &mut Output) -> Outcome 
     serve_until_signal(&env, stop, || {
         let (dir, address) = (dir.display().to_string(), server.address().to_string());
         let text = format!("Serving {dir} at {address}");
-        out.fact(text, serde_json::json!({"dir": dir, "address": address}))?;
+        let metrics = server.metrics_address().map(|it| it.to_string());
+        let facts = serde_json::json!({"dir": dir, "address": address, "metrics": metrics});
+        out.fact(text, facts)?;
         out.flush()?;
         server.run().map_err(Failure::Engine)
     })

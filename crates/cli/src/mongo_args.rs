@@ -36,6 +36,9 @@ pub(crate) struct Mongo {
         requires = "tls_certificate_key_file"
     )]
     pub(crate) tls_mode: TlsMode,
+    /// Port for Prometheus, at the same address; 0 takes a free one. Whoever reaches it reads the counters.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) metrics_port: Option<u16>,
     /// Memory budget in bytes. Default: a quarter of the machine's memory.
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: Option<usize>,

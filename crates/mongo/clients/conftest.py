@@ -21,8 +21,8 @@ class Running:
     def start(self):
         command = [os.environ["DRUMLIN"], "--json", "mongo", "--dir", self.directory, "--port", "0", *self.flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        self.port = int(json.loads(line)["address"].rsplit(":", 1)[1])
+        self.facts = json.loads(self.process.stdout.readline())
+        self.port = int(self.facts["address"].rsplit(":", 1)[1])
         self.client = pymongo.MongoClient("127.0.0.1", self.port, serverSelectionTimeoutMS=10_000)
 
     def end(self, how):

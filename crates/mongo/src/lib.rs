@@ -13,9 +13,11 @@
 mod answer;
 mod auth;
 mod command;
+mod counters;
 mod cursors;
 mod embedded;
 mod net;
+mod page;
 mod pipeline;
 mod query;
 mod server;

@@ -9,16 +9,22 @@ use drumlin::{Error, Options, Result};
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc_store::{Store, StoreOptions};
 use drumlin_fs::Env;
-use drumlin_fs::net::{Acceptor, Address, Events, ListenOptions, Network, Poller, Token, Waker};
+use drumlin_fs::net::{
+    Acceptor, Address, Event, Events, ListenOptions, Network, Poller, Token, Waker,
+};
 
 use crate::answer::Answer;
 use crate::net::connection::{Client, Next};
+use crate::net::scrape::Scrapers;
 use crate::net::tls::{Greeting, TlsOptions};
 use crate::net::workers::Workers;
+use crate::page::page;
 use crate::shared::Shared;
 
 /// The listener's token; those of clients follow.
 const LISTENER: Token = Token(0);
+/// The token of the listener for scrapers.
+const METRICS: Token = Token(1);
 /// Events of one wait.
 const EVENTS: usize = 256;
 /// Connections that are accepted in one turn.
@@ -37,6 +43,8 @@ pub struct ServerOptions {
     pub auth: bool,
     /// What TLS needs; `None` where it is not spoken.
     pub tls: Option<TlsOptions>,
+    /// Where `/metrics` is served over HTTP, to everybody who reaches it; `None` for nowhere.
+    pub metrics: Option<Address>,
     /// The memory budget in bytes; a quarter of the machine's where it is not said.
     pub memory: Option<usize>,
     /// Files, clock, threads.
@@ -71,6 +79,7 @@ pub struct Server {
     acceptor: Acceptor,
     workers: Workers,
     greeting: Option<Greeting>,
+    scrapers: Option<Scrapers>,
     clients: HashMap<u64, Client>,
     /// Those that wait, by the time when that ends.
     waiting: BTreeSet<(Duration, u64)>,
@@ -109,6 +118,10 @@ impl Server {
             .network
             .listen(&options.listen, ListenOptions::default())?;
         let acceptor = Acceptor::new(listener, &*poller, LISTENER)?;
+        let scrapers = options
+            .metrics
+            .map(|address| Scrapers::listen(&*options.network, &*poller, &address, METRICS));
+        let scrapers = scrapers.transpose()?;
         let workers = Workers::start(Arc::clone(&shared), poller.waker())?;
         Ok(Self {
             shared,
@@ -116,9 +129,10 @@ impl Server {
             acceptor,
             workers,
             greeting,
+            scrapers,
             clients: HashMap::new(),
             waiting: BTreeSet::new(),
-            next: LISTENER.0 + 1,
+            next: METRICS.0 + 1,
             asked: Arc::default(),
         })
     }
@@ -126,6 +140,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> Address {
         self.acceptor.listener().local_address().clone()
+    }
+
+    /// Where it serves `/metrics`.
+    pub fn metrics_address(&self) -> Option<Address> {
+        self.scrapers.as_ref().map(Scrapers::address)
     }
 
     /// What ends it.
@@ -152,6 +171,9 @@ impl Server {
             self.poller.wait(&mut events, Some(wait))?;
             self.acceptor
                 .resume(&*self.poller, self.shared.env.clock.monotonic())?;
+            if let Some(scrapers) = &mut self.scrapers {
+                scrapers.resume(&*self.poller, self.shared.env.clock.monotonic())?;
+            }
             let (done, failure) = self.workers.take_done();
             failed = failure;
             for (id, answer) in done {
@@ -161,6 +183,8 @@ impl Server {
             for event in events.iter() {
                 match event.token {
                     LISTENER => self.accept()?,
+                    METRICS => self.accept_scrapers()?,
+                    _ if self.is_scraper_served(event) => {}
                     Token(id) => {
                         let client = self.clients.get_mut(&id).filter(|_| event.readable);
                         match client.map(Client::read) {
@@ -191,10 +215,26 @@ impl Server {
             if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone())
             {
                 self.clients.insert(id, client);
+                self.shared.counters.connections.add(1);
             }
         }
         self.count();
         Ok(())
+    }
+
+    fn accept_scrapers(&mut self) -> Result<()> {
+        let now = self.shared.env.clock.monotonic();
+        match &mut self.scrapers {
+            Some(scrapers) => scrapers.accept(&*self.poller, now, &mut self.next),
+            None => Ok(()),
+        }
+    }
+
+    fn is_scraper_served(&mut self, event: Event) -> bool {
+        let shared = &self.shared;
+        self.scrapers
+            .as_mut()
+            .is_some_and(|scrapers| scrapers.is_served(&*self.poller, event, || page(shared)))
     }
 
     fn count(&self) {
@@ -208,13 +248,17 @@ impl Server {
             return;
         };
         match answer {
-            Answer::Send(bytes) => client.reply(bytes),
+            Answer::Send(bytes) => {
+                self.shared.counters.bytes_out.add(bytes.len() as u64);
+                client.reply(bytes);
+            }
             Answer::Wait {
                 reply,
                 message,
                 pause,
             } => {
                 let until = self.shared.env.clock.monotonic().saturating_add(pause);
+                self.shared.counters.bytes_out.add(reply.len() as u64);
                 client.wait(reply, message, until);
                 self.waiting.insert((until, id));
             }
@@ -235,7 +279,11 @@ impl Server {
             return self.close(id);
         }
         match client.next() {
-            Next::Message(message) => self.workers.give(id, message, false),
+            Next::Message(message) => {
+                self.shared.counters.requests.add(1);
+                self.shared.counters.bytes_in.add(message.len() as u64);
+                self.workers.give(id, message, false);
+            }
             Next::Wait => {}
             Next::Close(_) => return self.close(id),
         }

@@ -9,6 +9,7 @@ use drumlin_doc_store::Store;
 use drumlin_fs::Env;
 
 use crate::auth::{Peers, Users};
+use crate::counters::Counters;
 use crate::cursors::Cursors;
 
 /// The collections, the open cursors, the clock. Any thread may use it.
@@ -20,7 +21,7 @@ pub struct Shared {
     pub(crate) users: Users,
     pub(crate) peers: Peers,
     pub(crate) connections: AtomicU64,
-    pub(crate) commands: AtomicU64,
+    pub(crate) counters: Counters,
     /// Seconds between two looks for documents whose time is over, and how many were removed.
     pub(crate) expiry_seconds: AtomicU64,
     pub(crate) expired: AtomicU64,
@@ -57,7 +58,7 @@ impl Shared {
             users,
             peers: Peers::default(),
             connections: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
+            counters: Counters::new(),
             expiry_seconds: AtomicU64::new(60),
             expired: AtomicU64::new(0),
             began,

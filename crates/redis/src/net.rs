@@ -9,8 +9,8 @@ use drumlin_fs::net::{Acceptor, Address, Poller, Token};
 
 use crate::io::Io;
 use crate::memory::crowd::Crowd;
-use crate::metrics::scraper::Scraper;
 use crate::queue::Queue;
+use drumlin_scrape::Scraper;
 
 /// Who comes to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

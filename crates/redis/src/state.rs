@@ -21,7 +21,6 @@ use crate::log::{Journal, Watch};
 use crate::memory::bounds::Bounds;
 use crate::memory::purse::Purse;
 use crate::metrics::figures::Figures;
-use crate::metrics::powers::Powers;
 use crate::migrate::state::Migrations;
 use crate::net::Net;
 use crate::notify::Classes;
@@ -33,6 +32,7 @@ use crate::replicas::state::Replicas;
 use crate::script::scripts::Scripts;
 use crate::session::Watched;
 use crate::tracking::tracker::Tracker;
+use drumlin_scrape::Powers;
 
 /// Bounds of values, from the configuration.
 #[derive(Clone, Copy, Debug)]

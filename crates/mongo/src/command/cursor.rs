@@ -44,13 +44,8 @@ pub(super) fn first_batch(
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "firstBatch");
-    let (mut out, is_over) = fill(
-        out,
-        &mut cursor,
-        reads,
-        batch.unwrap_or(FIRST_BATCH),
-        call.deadline(),
-    )?;
+    let most = batch.unwrap_or(FIRST_BATCH);
+    let (mut out, is_over) = fill(call, out, &mut cursor, reads, most)?;
     let name = cursor.name.to_string();
     let id = match is_over || single {
         true => 0,
@@ -105,7 +100,7 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "nextBatch");
     let reads = call.shared.store.reads();
-    let (mut out, is_over) = fill(out, &mut cursor, &reads, most, call.deadline())?;
+    let (mut out, is_over) = fill(call, out, &mut cursor, &reads, most)?;
     if !is_over {
         call.shared
             .cursors
@@ -120,11 +115,11 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
 
 /// Fills a batch; whether the cursor is at its end.
 fn fill(
+    call: &Call<'_>,
     out: Builder,
     cursor: &mut Cursor,
     reads: &Reads<'_>,
     most: u64,
-    deadline: Deadline<'_>,
 ) -> Outcome<(Builder, bool)> {
     let mut batch = Batch {
         out,
@@ -145,8 +140,9 @@ fn fill(
             }
             documents.is_empty()
         }
-        Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch, deadline)?,
+        Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch, call.deadline())?,
     };
+    call.shared.counters.returned.add(batch.count);
     Ok((batch.out, is_over))
 }
 

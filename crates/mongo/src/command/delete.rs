@@ -17,6 +17,7 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
     let scope = call.scope()?;
     let name = call.collection()?;
     let statements = statements(call, "deletes", &["q", "limit", "hint"], &["collation"])?;
+    call.shared.counters.deletes.add(statements.len() as u64);
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut count, mut errors) = (0, Vec::new());
     for (at, statement) in statements.iter().enumerate() {
@@ -27,6 +28,7 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
             break;
         }
     }
+    call.shared.counters.deleted.add(count);
     let mut reply = Builder::new();
     reply.count("n", count);
     write_errors(&mut reply, &errors);

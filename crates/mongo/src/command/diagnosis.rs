@@ -6,61 +6,6 @@ use drumlin_doc_store::Outcome;
 
 use super::call::Call;
 
-fn long(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// `serverStatus`.
-pub(super) fn server_status(call: &Call<'_>) -> Outcome<Builder> {
-    let shared = call.shared;
-    let mut reply = Builder::new();
-    reply
-        .str("host", "localhost")
-        .str("version", "7.0.0")
-        .str("process", "drumlin");
-    #[expect(clippy::cast_precision_loss, reason = "seconds")]
-    reply
-        .f64("uptime", shared.uptime().as_secs() as f64)
-        .date("localTime", shared.now_ms());
-    let connections = shared.connections.load(Ordering::Relaxed);
-    reply
-        .open(Kind::Document, "connections")
-        .i64("current", long(connections))
-        .close();
-    let commands = shared.commands.load(Ordering::Relaxed);
-    reply
-        .open(Kind::Document, "opcounters")
-        .i64("command", long(commands))
-        .close();
-    reply
-        .open(Kind::Document, "metrics")
-        .open(Kind::Document, "ttl")
-        .i64(
-            "deletedDocuments",
-            long(shared.expired.load(Ordering::Relaxed)),
-        )
-        .close();
-    reply
-        .open(Kind::Document, "cursor")
-        .open(Kind::Document, "open");
-    reply
-        .i64("total", long(shared.cursors.count() as u64))
-        .close()
-        .close()
-        .close();
-    reply
-        .open(Kind::Document, "storageEngine")
-        .str("name", "drumlin")
-        .bool("persistent", true)
-        .close();
-    let used = shared.store.db().budget().used_bytes();
-    reply
-        .open(Kind::Document, "mem")
-        .i64("resident", long(used as u64 >> 20))
-        .close();
-    Ok(reply)
-}
-
 /// `hostInfo`.
 pub(super) fn host(call: &Call<'_>) -> Outcome<Builder> {
     let mut reply = Builder::new();

@@ -14,7 +14,7 @@ use super::call::Call;
 use super::{sasl, users};
 
 /// The version of MongoDB whose behaviour is served.
-const VERSION: &str = "7.0.0";
+pub(super) const VERSION: &str = "7.0.0";
 
 fn small(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)

@@ -27,7 +27,10 @@ pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
         .map(|document| call.shared.with_id(*document))
         .collect();
     let documents: Vec<Document<'_>> = with_ids.iter().map(|document| Document(document)).collect();
+    let counters = &call.shared.counters;
+    counters.inserts.add(documents.len() as u64);
     let done = insert_into(call.shared, &name, &documents, ordered)?;
+    counters.inserted.add(done.count);
     let mut reply = Builder::new();
     reply.count("n", done.count);
     write_errors(&mut reply, &done.errors);

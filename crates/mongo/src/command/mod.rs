@@ -15,6 +15,7 @@ mod indexes;
 mod insert;
 mod refusals;
 mod sasl;
+mod server_status;
 mod stable_api;
 mod statements;
 mod table;
@@ -25,4 +26,4 @@ mod write_reply;
 
 pub(crate) use handshake::pause_of;
 pub(crate) use refusals::refused;
-pub(crate) use table::run;
+pub(crate) use table::{names, run};

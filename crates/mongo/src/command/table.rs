@@ -1,17 +1,17 @@
 //! The table of commands, and how one is run.
 
-use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{Builder, Code, Document, Refusal};
 use drumlin_doc_store::Outcome;
 
 use crate::auth::{Need, may};
+use crate::counters::COMMANDS_MAX;
 use crate::shared::Shared;
 
 use super::call::Call;
 use super::refusals::{refusal_of, refused};
 use super::{
     aggregate, collections, cursor, delete, diagnosis, explain, find, find_and_modify, handshake,
-    indexes, insert, sasl, stable_api, update, users, values,
+    indexes, insert, sasl, server_status, stable_api, update, users, values,
 };
 
 type Run = fn(&Call<'_>) -> Outcome<Builder>;
@@ -61,7 +61,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("renameCollection", collections::rename),
     ("saslContinue", sasl::go_on),
     ("saslStart", sasl::start),
-    ("serverStatus", diagnosis::server_status),
+    ("serverStatus", server_status),
     ("setParameter", diagnosis::set_parameter),
     ("startSession", handshake::start_session),
     ("update", update::update),
@@ -70,6 +70,13 @@ const COMMANDS: &[(&str, Run)] = &[
     ("validate", diagnosis::validate),
     ("whatsmyuri", handshake::uri),
 ];
+
+const _: () = assert!(COMMANDS.len() <= COMMANDS_MAX);
+
+/// The names of all, by their places.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, _)| *name)
+}
 
 /// Commands of MongoDB that are known and refused.
 const REFUSED: &[&str] = &[
@@ -104,7 +111,7 @@ pub(crate) fn run(
     body: Document<'_>,
     sequences: &[(&str, Vec<Document<'_>>)],
 ) -> Vec<u8> {
-    shared.commands.fetch_add(1, Ordering::Relaxed);
+    let begin = shared.env.clock.monotonic();
     let name = body
         .iter()
         .next()
@@ -121,7 +128,11 @@ pub(crate) fn run(
         body,
         sequences,
     };
-    match run_call(&call) {
+    let place = COMMANDS.iter().position(|(known, _)| *known == name);
+    let outcome = run_call(&call, place);
+    let duration = shared.env.clock.monotonic().saturating_sub(begin);
+    shared.counters.ran(name, place, outcome.is_err(), duration);
+    match outcome {
         Ok(mut reply) => {
             reply.f64("ok", 1.0);
             reply.finish()
@@ -185,13 +196,13 @@ fn check_need(call: &Call<'_>) -> Result<(), Refusal> {
     Err(Refusal::new(Code::Unauthorized, text))
 }
 
-fn run_call(call: &Call<'_>) -> Outcome<Builder> {
+fn run_call(call: &Call<'_>, place: Option<usize>) -> Outcome<Builder> {
     if call.database.is_empty() {
         return Err(
             Refusal::new(Code::UnknownField, "OP_MSG requests require a $db argument").into(),
         );
     }
-    let found = COMMANDS.iter().find(|(name, _)| *name == call.name);
+    let found = place.and_then(|place| COMMANDS.get(place));
     check_need(call)?;
     let Some((_, run)) = found else {
         let name = call.name;
@@ -212,6 +223,10 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
         call.shared.store.sync()?;
     }
     Ok(reply)
+}
+
+fn server_status(call: &Call<'_>) -> Outcome<Builder> {
+    server_status::server_status(call, names())
 }
 
 fn list_commands(_: &Call<'_>) -> Outcome<Builder> {

@@ -46,6 +46,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     let scope = call.scope()?;
     let name = call.collection()?;
     let statements = statements(call, "updates", KNOWN, &["collation"])?;
+    call.shared.counters.updates.add(statements.len() as u64);
     let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
@@ -60,6 +61,8 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
             break;
         }
     }
+    call.shared.counters.updated.add(modified);
+    call.shared.counters.inserted.add(upserted.len() as u64);
     let mut reply = Builder::new();
     reply.count("n", matched).count("nModified", modified);
     if !upserted.is_empty() {

@@ -3,10 +3,10 @@
 use drumlin_fs::machine;
 
 use super::figures::{Figures, OF_ENGINE, OF_FAMILY, of_family};
-use super::text::{Kind, Text};
 use crate::observe::stats::Stat;
 use crate::replica::state::Phase;
 use crate::state::ServerState;
+use drumlin_scrape::{Kind, Text};
 
 /// Ends of the buckets of commands' times, in microseconds.
 const MICROS: [u64; 19] = [

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use drumlin::Result;
 use drumlin_fs::net::{Event, Interest, NetErrorKind, Token};
+use drumlin_scrape::{Scraper, Stage, answer};
 
 use super::figures::Figures;
-use super::http::answer;
 use super::page::page;
-use super::scraper::{Scraper, Stage};
 use crate::state::ServerState;
 
 /// Scrapers at a time: one more is turned away.

@@ -2,42 +2,47 @@
 
 use std::time::Duration;
 
-use drumlin::Result;
+use drumlin_base::Result;
 use drumlin_fs::net::{Connection, Received, Sent};
 
-use super::http::{Ask, REQUEST_BYTES_MAX, answer, asked};
+use crate::http::{Ask, REQUEST_BYTES_MAX, answer, asked};
 
 /// Bytes that a scraper may send; all after the request is thrown away.
 const BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// Where a scraper stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
+    /// For a page.
     Asks,
     /// For the numbers.
     Waits {
+        /// Whether it wants the head alone.
         head_only: bool,
     },
+    /// The answer is all that it gets.
     Answered,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Scraper {
-    pub(crate) connection: Box<dyn Connection>,
+pub struct Scraper {
+    /// Its socket.
+    pub connection: Box<dyn Connection>,
     input: Vec<u8>,
     /// Bytes that came.
     heard: usize,
     out: Vec<u8>,
     sent: usize,
-    pub(crate) stage: Stage,
+    /// Where it stands.
+    pub stage: Stage,
     /// When its time is over, by the monotonic clock.
-    pub(crate) until: Duration,
+    pub until: Duration,
 }
 
 impl Scraper {
     /// One that came, and has until `until`.
-    pub(crate) fn new(connection: Box<dyn Connection>, until: Duration) -> Self {
+    pub fn new(connection: Box<dyn Connection>, until: Duration) -> Self {
         Self {
             connection,
             input: Vec::new(),
@@ -50,12 +55,12 @@ impl Scraper {
     }
 
     /// Whether it has not taken all of its answer yet.
-    pub(crate) fn is_behind(&self) -> bool {
+    pub fn is_behind(&self) -> bool {
         self.sent < self.out.len()
     }
 
     /// Reads what has come; whether the scraper is still there.
-    pub(crate) fn hear(&mut self) -> bool {
+    pub fn hear(&mut self) -> bool {
         let mut buffer = [0; REQUEST_BYTES_MAX];
         let bytes = match self.connection.read(&mut buffer) {
             Ok(Received::Bytes(bytes)) => bytes,
@@ -75,7 +80,7 @@ impl Scraper {
     }
 
     /// Gives it an answer.
-    pub(crate) fn give(&mut self, out: Vec<u8>) {
+    pub fn give(&mut self, out: Vec<u8>) {
         self.out = out;
         self.input = Vec::new();
         self.stage = Stage::Answered;
@@ -85,7 +90,7 @@ impl Scraper {
     ///
     /// # Errors
     /// When it is gone.
-    pub(crate) fn tell(&mut self) -> Result<()> {
+    pub fn tell(&mut self) -> Result<()> {
         while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match self.connection.write(rest)? {
                 Sent::Bytes(bytes) => self.sent += bytes,

@@ -5,14 +5,14 @@ const BUCKETS: usize = 25;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Powers {
+pub struct Powers {
     counts: [u64; BUCKETS],
     sum: u64,
 }
 
 impl Powers {
     /// Notes a value.
-    pub(crate) fn record(&mut self, value: u64) {
+    pub fn record(&mut self, value: u64) {
         // The bucket of 2^n ends with it.
         let bits = u64::BITS - value.saturating_sub(1).leading_zeros();
         let bucket = (bits as usize).min(BUCKETS - 1);
@@ -23,7 +23,7 @@ impl Powers {
     }
 
     /// The ends of the buckets but the last, and how many values were at most that.
-    pub(crate) fn up_to(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn up_to(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut seen = 0;
         let ended = self.counts.iter().take(BUCKETS - 1).enumerate();
         ended.map(move |(bucket, count)| {
@@ -33,12 +33,12 @@ impl Powers {
     }
 
     /// How many values there were.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
     /// All of them together.
-    pub(crate) fn sum(&self) -> u64 {
+    pub fn sum(&self) -> u64 {
         self.sum
     }
 }

@@ -49,7 +49,7 @@ fn head_of(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// An answer, after which the connection is closed.
-pub(crate) fn answer(status: &str, body: &str, head_only: bool) -> Vec<u8> {
+pub fn answer(status: &str, body: &str, head_only: bool) -> Vec<u8> {
     let length = body.len();
     let mut out = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\

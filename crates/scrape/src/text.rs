@@ -2,23 +2,25 @@
 
 use std::fmt::{Display, Write};
 
-use super::powers::Powers;
+use crate::powers::Powers;
 
 /// The kind of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// It only grows, but for a restart and CONFIG RESETSTAT.
     Counter,
+    /// It goes up and down.
     Gauge,
+    /// Values, by how many were at most so large.
     Histogram,
 }
 
 /// A label: its name and its value.
-pub(crate) type Label<'a> = (&'static str, &'a str);
+pub type Label<'a> = (&'static str, &'a str);
 
 /// A text that grows family by family.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub struct Text {
     out: String,
     /// The family that samples belong to.
     family: String,
@@ -26,12 +28,12 @@ pub(crate) struct Text {
 
 impl Text {
     /// Adds families that are written already.
-    pub(crate) fn append(&mut self, families: &str) {
+    pub fn append(&mut self, families: &str) {
         self.out.push_str(families);
     }
 
     /// Begins a family.
-    pub(crate) fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -44,18 +46,18 @@ impl Text {
     }
 
     /// A family of one sample.
-    pub(crate) fn one(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
+    pub fn one(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(&[], value);
     }
 
     /// A sample of the present family.
-    pub(crate) fn sample(&mut self, labels: &[Label<'_>], value: impl Display) {
+    pub fn sample(&mut self, labels: &[Label<'_>], value: impl Display) {
         self.part("", labels, value);
     }
 
     /// A sample of a histogram: its buckets, each with its end, then their sum and their count.
-    pub(crate) fn histogram(
+    pub fn histogram(
         &mut self,
         labels: &[Label<'_>],
         up_to: impl Iterator<Item = (f64, u64)>,
@@ -74,7 +76,7 @@ impl Text {
     }
 
     /// A family of one histogram, of values of so many units.
-    pub(crate) fn powers(&mut self, name: &str, help: &str, powers: &Powers, unit: f64) {
+    pub fn powers(&mut self, name: &str, help: &str, powers: &Powers, unit: f64) {
         self.family(name, Kind::Histogram, help);
         let up_to = powers.up_to().map(|(end, seen)| (end as f64 / unit, seen));
         let sum = powers.sum() as f64 / unit;
@@ -106,7 +108,7 @@ impl Text {
     }
 
     /// The text.
-    pub(crate) fn take(self) -> String {
+    pub fn take(self) -> String {
         self.out
     }
 }
