@@ -558,3 +558,24 @@ fn a_moment_of_history_that_has_not_been_is_corruption() {
     assert!(error.is_corruption(), "{error}");
     assert!(error.to_string().contains("moment of history"), "{error}");
 }
+
+#[test]
+fn a_family_that_comes_with_tables_is_never_there_without_them() {
+    let (files, mut set) = small_database();
+    let table = make_table(&set, &*files, "c").unwrap();
+    let path = names::manifest(dir(), set.manifest_number());
+    let before = files.info(&path).unwrap().size;
+    let tables = version::NewTables {
+        files: vec![(3, table)],
+        last_seqno: 50,
+    };
+    set.add_family_of("new", KeyOrder::Bytewise, 0, tables)
+        .unwrap();
+    let whole = recover(&files).unwrap();
+    assert_eq!(whole.family_named("new").unwrap().current.level(3).len(), 1);
+    for size in (before..files.info(&path).unwrap().size).rev() {
+        files.truncate(&path, size).unwrap();
+        let cut = recover(&files).unwrap();
+        assert!(cut.family_named("new").is_none(), "cut to {size}");
+    }
+}

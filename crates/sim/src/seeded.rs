@@ -126,7 +126,7 @@ pub const BUGS: &[Bug] = &[
     bug("idle-families-keep-wal", "engine/write/rotate", "families:idle_families"),
     bug("import-keeps-old-numbers", "engine/maintenance/import", "family_copies:sequence"),
     bug("import-takes-blob-references", "engine/maintenance/import", "family_copies:what_cannot"),
-    bug("imported-family-first-alone", "engine/version/set", "faults:family_copies::a_family_comes"),
+    bug("imported-family-first-alone", "engine/version/set", "version_set:a_family_that"),
     bug("ingest-outlives-earlier-writes", "engine/maintenance/ingest", "faults:copies::what_was_written"),
     bug("ingested-at-an-old-number", "engine/maintenance/ingest", "sim"),
     bug("ingested-under-the-memtable", "engine/maintenance/ingest", "sim"),
