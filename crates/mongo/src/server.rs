@@ -292,14 +292,18 @@ impl Server {
         }
     }
 
-    /// Has those answered that have waited long enough.
+    /// Has those answered that have waited long enough, and took the reply before.
     fn wake_waiting(&mut self) {
         let now = self.shared.env.clock.monotonic();
         while let Some((_, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.pop_first();
-            let client = self.clients.get_mut(&id);
-            if let Some(message) = client.and_then(Client::take_waited) {
+            let Some(client) = self.clients.get_mut(&id) else {
+                continue;
+            };
+            if let Some(message) = client.take_waited(now.saturating_add(TURN)) {
                 self.workers.give(id, message, true);
+            } else if let Some(until) = client.waits_until() {
+                self.waiting.insert((until, id));
             }
         }
     }

@@ -186,6 +186,7 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-tls-not-required", "mongo/net/connection", "tls:connections_without"),
     bug("mongo-update-pipelines-end-early", "mongo/pipeline/update", "commands:a_pipeline"),
     bug("mongo-updates-move-ids", "doc/update/apply", "commands:a_pipeline"),
+    bug("mongo-waited-over-unsent", "mongo/net", "drumlin_mongo:net::connection::"),
     bug("mongo-writes-timed-as-commands", "mongo/counters", "drumlin_mongo:counters::"),
     bug("new-manifest-unsynced", "engine/version", "cuts"),
     bug("newcomer-overtakes-waiters", "engine/txn/lock", "drumlin:txn::"),

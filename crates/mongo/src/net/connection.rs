@@ -158,10 +158,20 @@ impl Client {
         self.waiting = Some((until, message));
     }
 
-    /// The message that has waited, which is being answered from now on.
-    pub(crate) fn take_waited(&mut self) -> Option<Vec<u8>> {
+    /// The message that has waited, which is being answered from now on. `None` while the reply before it is not sent: it waits
+    /// until `later` then.
+    pub(crate) fn take_waited(&mut self, later: Duration) -> Option<Vec<u8>> {
+        if !self.is_sent() && !drumlin_base::bug!("mongo-waited-over-unsent") {
+            let (until, _) = self.waiting.as_mut()?;
+            *until = later;
+            return None;
+        }
         self.is_busy |= self.waiting.is_some();
         self.waiting.take().map(|(_, message)| message)
+    }
+
+    fn is_sent(&self) -> bool {
+        self.out.is_empty() && self.tls.as_ref().is_none_or(|it| !it.has_unsent())
     }
 
     /// When the message that waits is answered.
@@ -203,8 +213,7 @@ impl Client {
     /// # Errors
     /// Of the poller.
     pub(crate) fn update_interest(&mut self, poller: &dyn Poller, token: Token) -> Result<()> {
-        let is_sent = self.out.is_empty() && self.tls.as_ref().is_none_or(|it| !it.has_unsent());
-        let wanted = match (self.is_busy, is_sent) {
+        let wanted = match (self.is_busy, self.is_sent()) {
             (true, _) => None,
             (false, false) => Some(Interest::Write),
             (false, true) if self.has_ended => None,
@@ -227,5 +236,51 @@ impl Client {
         if let Some(tls) = &mut self.tls {
             tls.say_goodbye(&mut *self.socket);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::net::{Address, ListenOptions, MemNetwork, Network};
+    use drumlin_fs::{Clock, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn a_message_waits_for_the_reply_before_it() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let network = MemNetwork::new(clock, 1);
+        network.set_capacity(8);
+        let address = Address::Tcp("127.0.0.1:27017".parse().expect("an address"));
+        let mut listener = network
+            .listen(&address, ListenOptions::default())
+            .expect("listens");
+        let mut peer = network.connect(&address).expect("connects");
+        let accepted = listener.accept().expect("accepts").expect("there is one");
+        let poller = network.poller().expect("a poller");
+        let mut client = Client::new(accepted, &*poller, Token(1), None).expect("registers");
+        let (at, later) = (Duration::from_secs(1), Duration::from_secs(2));
+        client.wait(b"a reply of 21 bytes!!".to_vec(), b"hello".to_vec(), at);
+        let mut heard = Vec::new();
+        while heard.len() < 21 {
+            client.send().expect("sends");
+            if heard.len() + 8 < 21 {
+                assert_eq!(
+                    client.take_waited(later),
+                    None,
+                    "after {} bytes",
+                    heard.len()
+                );
+                assert_eq!(client.waits_until(), Some(later));
+            }
+            let mut space = [0; 8];
+            if let Received::Bytes(bytes) = peer.read(&mut space).expect("reads") {
+                heard.extend_from_slice(&space[..bytes]);
+            }
+        }
+        assert_eq!(heard, b"a reply of 21 bytes!!");
+        client.send().expect("sends");
+        assert_eq!(client.take_waited(later), Some(b"hello".to_vec()));
+        assert_eq!((client.is_busy, client.waits_until()), (true, None));
     }
 }
