@@ -10,7 +10,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis
 
 CAPI = target/capi/leveldb
 CAPI_ROCKSDB = target/capi/rocksdb
-.PHONY: node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-specs mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-specs mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -191,6 +191,16 @@ capi-leveldb:
 capi-bench: deps capi
 	crates/capi/beside.sh
 	crates/capi-leveldb/beside.sh
+
+# The command as one file that needs no library, `target/static/drumlin`, and its test in a root with nothing else in it, as root.
+STATIC_TARGET = $(shell uname -m)-unknown-linux-musl
+static:
+	rustup target add $(STATIC_TARGET)
+	command -v musl-gcc >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq musl-tools; }
+	$(CARGO) build --locked --profile small --target $(STATIC_TARGET) -p drumlin-cli
+	mkdir -p target/static && cp target/$(STATIC_TARGET)/small/drumlin target/static/
+static-test: static deps
+	crates/cli/static.sh target/static/drumlin
 
 # Each crate that can be published, as its package would be.
 package:
