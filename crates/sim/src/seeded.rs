@@ -229,6 +229,7 @@ pub const BUGS: &[Bug] = &[
     bug("range-unvalidated", "engine/txn/transaction", "transaction_ranges"),
     bug("ranks-from-the-next-sample", "engine/version/key_ranks", "counting:counts_hold"),
     bug("read-change-purged", "engine/wal/archive", "changes:changes_go_by"),
+    bug("reader-wants-what-was-dropped", "engine/db/reader", "faults:follower::a_family_may_go"),
     bug("reads-never-looked-at-again", "engine/txn/transaction", "optimistic"),
     bug("reads-reorder-operands", "engine/iter", "sim"),
     bug("records-unaligned", "table/plain", "drumlin_table:plain::record::"),

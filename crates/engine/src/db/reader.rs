@@ -23,7 +23,7 @@ use drumlin_fs::FileSystem;
 use crate::db::open::{self, OpenMode, Opened};
 use crate::files::held_files::HeldFiles;
 use crate::files::names;
-use crate::options::settings::Options;
+use crate::options::settings::{FamilyOptions, Options};
 use crate::options::stored as stored_options;
 
 /// How often it is begun anew. Beside a writer with memtables of 16 KiB on two cores, five times are usual.
@@ -88,7 +88,13 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>, follows: bool) 
         .map(|(name, family)| (name.as_str(), family.clone()))
         .collect();
     let mode = OpenMode::ReadOnly { held, follows };
-    let opened = open::open(dir, options, &families, mode)?;
+    let opened = open::open(dir, options.clone(), &families, mode);
+    let opened = opened.map_err(
+        |error| match is_dropped_meanwhile(&families, dir, &options) {
+            true => Error::new(ErrorKind::NotFound, error.to_string()),
+            false => error,
+        },
+    )?;
     let engine = &opened.engine;
     held.check_replayed(&engine.store.id.wal_dir, &engine.store.id.recovered().wals)?;
     if engine
@@ -103,6 +109,16 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>, follows: bool) 
         held.doubt();
     }
     Ok(opened)
+}
+
+/// Whether one of `families`, which were listed, is there no longer. To an opening it is a wrong argument then.
+fn is_dropped_meanwhile(families: &[(&str, FamilyOptions)], dir: &Path, options: &Options) -> bool {
+    let there = stored_options::all_families(dir, options);
+    there.is_ok_and(|there| {
+        let is_there = |name: &str| there.iter().any(|(it, _)| it == name);
+        !families.iter().all(|(name, _)| is_there(name))
+            && !drumlin_base::bug!("reader-wants-what-was-dropped")
+    })
 }
 
 /// Signs that somebody changed the database: CURRENT, and the names of the files.

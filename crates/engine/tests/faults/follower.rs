@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use drumlin::{Db, FollowOptions, Follower, Options, Result};
+use drumlin::{Db, FollowOptions, Follower, Options, Result, WriteOptions};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{
     Fault, FaultFileSystem, FaultRule, FileSystem, Observer, OpKind, StrictMemFileSystem,
 };
 
 use crate::changes::{Run, options};
-use crate::copy::{contents, try_contents};
+use crate::copy::{contents, family_options, try_contents};
 use crate::support::{DIR, exhaustive};
 
 const STEPS: usize = 80;
@@ -172,6 +172,55 @@ fn a_primary_that_goes_on_while_it_is_opened_anew_is_not_damaged() {
             watched.set_observer(None);
             caught_up.unwrap_or_else(|error| panic!("{place}: {error:?}"));
             compare(&follower, &db, &place).unwrap();
+        }
+    }
+}
+
+/// Drops the family `gone` before an operation of a reader, the so manieth.
+#[derive(Debug)]
+struct DropsAt {
+    left: Mutex<u64>,
+    primary: Db,
+}
+
+impl Observer for DropsAt {
+    fn before(&self, _: OpKind, _: &Path) {
+        let mut left = self.left.lock().unwrap();
+        let Some(fewer) = left.checked_sub(1) else {
+            return;
+        };
+        *left = fewer;
+        if fewer == 0 {
+            let family = self.primary.column_family("gone").unwrap();
+            self.primary.drop_family(&family).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_family_may_go_while_a_reader_opens() {
+    for index in 1.. {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let primary = Db::open(DIR, options_of(&files, 0)).unwrap();
+        primary.put("kept", "1").unwrap();
+        let gone = primary.create_family("gone", family_options()).unwrap();
+        let default = WriteOptions::default();
+        primary.put_cf(&gone, "key", "2", &default).unwrap();
+        let watched = FaultFileSystem::over_memory(&memory);
+        let drops = Arc::new(DropsAt {
+            left: Mutex::new(index),
+            primary: primary.clone(),
+        });
+        watched.set_observer(Some(Arc::clone(&drops) as _));
+        let files: Arc<dyn FileSystem> = Arc::new(watched.clone());
+        let reader = Db::open_read_only(DIR, options_of(&files, 0));
+        let reader = reader.unwrap_or_else(|error| panic!("operation {index}: {error:?}"));
+        watched.set_observer(None);
+        assert_eq!(reader.get("kept").unwrap().as_deref(), Some(&b"1"[..]));
+        if *drops.left.lock().unwrap() > 0 {
+            assert!(index > 10, "a reader does more than {index} operations");
+            return;
         }
     }
 }
