@@ -108,7 +108,6 @@ pub const BUGS: &[Bug] = &[
     bug("follower-keeps-what-was-flushed", "engine/store/state", "faults:follower::a_follower_equals"),
     bug("follower-mixes-wals", "engine/store/state", "faults:follower::a_follower_equals"),
     bug("follower-passes-over-turns", "engine/version/follow", "followers:a_follower_beside"),
-    bug("follower-trusts-its-first-gap", "engine/db/follow", "faults:follower::a_primary_that_goes_on"),
     bug("followers-told-of-success", "engine/write/commit", "sim"),
     bug("forked-child-reads", "engine/db/handle", "fork"),
     bug("gap-in-changes-passed-over", "engine/db/changes", "changes:writes_without"),

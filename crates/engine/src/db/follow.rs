@@ -313,7 +313,7 @@ impl Following {
                 return Ok((opened, held));
             };
             let gap = (cut.wal, cut.offset);
-            if found_before == Some(gap) || drumlin_base::bug!("follower-trusts-its-first-gap") {
+            if found_before == Some(gap) {
                 let message =
                     "the WAL has a gap, which opening the database for writing has to judge";
                 let error = Error::corruption(message).with_offset(cut.offset);
