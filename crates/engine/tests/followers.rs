@@ -149,11 +149,6 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
     let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
     // The newest sequence number after each round; read by those who know that the round is over.
     let numbers = drumlin_base::sync::Mutex::new(Vec::new());
-    let own_thread = FollowOptions {
-        interval: Some(Duration::from_millis(1)),
-    };
-    // Before the writer begins: `readers.rs` has openings beside one that never rests.
-    let follower = Db::open_follower(dir.path(), options(), own_thread).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut round = 0;
@@ -165,6 +160,10 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
             }
         });
         let _stop = Stop(&stop);
+        let own_thread = FollowOptions {
+            interval: Some(Duration::from_millis(1)),
+        };
+        let follower = Db::open_follower(dir.path(), options(), own_thread).unwrap();
         let mut held = Vec::new();
         let mut last = 0;
         for look in 0..300 {

@@ -20,7 +20,6 @@ use std::time::Duration;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 
 use crate::db::engine::Engine;
-use crate::db::open::Opened;
 use crate::db::{reader, recover};
 use crate::files::held_files::HeldFiles;
 use crate::files::names;
@@ -119,7 +118,8 @@ impl Following {
                 self.options.env.clock.sleep(PAUSE);
             }
         }
-        Err(too_fast(&self.engine.store.id.dir))
+        let message = "the writer is faster than it can be followed";
+        Err(Error::new(ErrorKind::Busy, message).with_file(&self.engine.store.id.dir))
     }
 
     fn round(&mut self) -> Result<Round> {
@@ -276,8 +276,14 @@ impl Following {
     /// Opens the database anew and takes over what that has.
     fn reopen(&mut self) -> Result<SeqNo> {
         let store = Arc::clone(&self.engine.store);
-        let (opened, held) = self.open_without_gap()?;
+        let (opened, held) = reader::open_read_only(&store.id.dir, &self.options, true)?;
         let fresh = &opened.engine;
+        let cut = fresh.store.id.recovered().report.cut.as_ref();
+        // What began after the WAL files were taken is no part of what was opened.
+        if held.is_in_doubt() && cut.is_some_and(|cut| cut.later_wals > 0) {
+            let message = "the WAL has a gap, which opening the database for writing has to judge";
+            return Err(Error::corruption(message).with_file(&store.id.wal_dir));
+        }
         let (from, to) = (store.visible_seqno(), fresh.store.visible_seqno());
         if to < from {
             let message = format!(
@@ -299,29 +305,6 @@ impl Following {
         self.is_changed = true;
         self.show(to);
         Ok(to)
-    }
-
-    /// Opens the database for what is in it up to its newest write. Where a WAL ends before a later one goes on, the writer
-    /// may have filled it after it was read: that is damage only if it ends there again.
-    fn open_without_gap(&self) -> Result<(Opened, Arc<HeldFiles>)> {
-        let id = &self.engine.store.id;
-        let mut found_before = None;
-        for _ in 0..ROUNDS_MAX {
-            let (opened, held) = reader::open_read_only(&id.dir, &self.options, true)?;
-            let cut = opened.engine.store.id.recovered().report.cut.as_ref();
-            let Some(cut) = cut.filter(|cut| cut.later_wals > 0) else {
-                return Ok((opened, held));
-            };
-            let gap = (cut.wal, cut.offset);
-            if found_before == Some(gap) {
-                let message =
-                    "the WAL has a gap, which opening the database for writing has to judge";
-                let error = Error::corruption(message).with_offset(cut.offset);
-                return Err(error.with_file(&names::wal(&id.wal_dir, cut.wal)));
-            }
-            found_before = Some(gap);
-        }
-        Err(too_fast(&id.dir))
     }
 
     /// Has the memtables of `fresh` in place of those there are.
@@ -386,14 +369,6 @@ fn sections_of(engine: &Engine) -> recover::Sections {
     let all = engine.store.prepared.all().into_iter();
     all.map(|(name, writes)| (name, Arc::unwrap_or_clone(writes)))
         .collect()
-}
-
-fn too_fast(dir: &Path) -> Error {
-    Error::new(
-        ErrorKind::Busy,
-        "the writer is faster than it can be followed",
-    )
-    .with_file(dir)
 }
 
 fn lost(dir: &Path) -> Error {

@@ -9,7 +9,8 @@
 //! A moment is consistent: the MANIFEST is read until it grows no more; the first WAL that it needs is still there
 //! once the WAL files were listed. They go in the order of their numbers, so none of those behind it has gone. A
 //! WAL that was read still begins with a record of its own number: another that is written over it begins at the
-//! front.
+//! front. Whatever had begun by then was replayed. A WAL that began later, under a name made ahead, may go on where the one
+//! before it was filled behind the reader: the moment ends before it.
 //!
 //! Limit: at most half as many files are held as the process may have open. Of a store with more, a table that
 //! a compaction removes before it is read the first time is not found.
@@ -89,25 +90,14 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>, follows: bool) 
         .collect();
     let mode = OpenMode::ReadOnly { held, follows };
     let opened = open::open(dir, options.clone(), &families, mode);
-    let opened = opened.map_err(
-        |error| match is_dropped_meanwhile(&families, dir, &options) {
-            true => Error::new(ErrorKind::NotFound, error.to_string()),
-            false => error,
-        },
-    )?;
-    let engine = &opened.engine;
-    held.check_replayed(&engine.store.id.wal_dir, &engine.store.id.recovered().wals)?;
-    if engine
-        .store
-        .id
-        .recovered()
-        .report
-        .cut
-        .as_ref()
-        .is_some_and(|cut| cut.later_wals > 0)
-    {
-        held.doubt();
-    }
+    let opened = opened.map_err(|error| match error.kind() {
+        ErrorKind::InvalidArgument if is_dropped_meanwhile(&families, dir, &options) => {
+            Error::new(ErrorKind::NotFound, error.to_string())
+        }
+        _ => error,
+    })?;
+    let id = &opened.engine.store.id;
+    held.check_replayed(&id.wal_dir, &id.recovered().wals)?;
     Ok(opened)
 }
 
