@@ -133,6 +133,7 @@ pub const BUGS: &[Bug] = &[
     bug("labels-unescaped", "engine/watch/prometheus", "drumlin:watch::prometheus::"),
     bug("laid-out-with-range-tombstones", "engine/read/resident", "faults:model::plain_tables"),
     bug("later-range-tombstones-on-top", "memtable", "range_tombstones"),
+    bug("later-wal-taken-for-a-gap", "engine/db/follow", "faults:follower::a_wal_that_is_filled"),
     bug("later-wal-windows-shifted", "fs", "faults:kill9::a_process_killed_with_large"),
     bug("left-over-piece-read-again", "fs", "drumlin_fs:readahead::"),
     bug("level-property-one-off", "engine/watch/properties", "smoke:properties_and"),
