@@ -9,7 +9,9 @@ SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++ python3-pytest python3-plyvel
 
 CAPI = target/capi/leveldb
-CAPI_ROCKSDB = target/capi/rocksdb
+# The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
+ABI = 7.8
+CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
 .PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-bench package redis redis-clients mongo mongo-specs mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
@@ -168,13 +170,16 @@ bench-ram: deps
 capi: capi-rocksdb capi-leveldb
 
 capi-rocksdb:
-	$(CARGO) build --locked --release -p drumlin-capi
+	DRUMLIN_ABI=$(ABI) $(CARGO) build --locked --release -p drumlin-capi
 	mkdir -p $(CAPI_ROCKSDB)/lib/pkgconfig $(CAPI_ROCKSDB)/include/rocksdb
-	cp target/release/libdrumlin_rocksdb.so $(CAPI_ROCKSDB)/lib/librocksdb.so.7.8
-	strip --strip-unneeded $(CAPI_ROCKSDB)/lib/librocksdb.so.7.8
-	ln -sf librocksdb.so.7.8 $(CAPI_ROCKSDB)/lib/librocksdb.so
-	cp crates/capi/include/rocksdb/c.h $(CAPI_ROCKSDB)/include/rocksdb/
-	sed "s|@prefix@|$(or $(PREFIX),$(abspath $(CAPI_ROCKSDB)))|" crates/capi/rocksdb.pc.in > $(CAPI_ROCKSDB)/lib/pkgconfig/rocksdb.pc
+	cp target/release/libdrumlin_rocksdb.so $(CAPI_ROCKSDB)/lib/librocksdb.so.$(ABI)
+	strip --strip-unneeded $(CAPI_ROCKSDB)/lib/librocksdb.so.$(ABI)
+	ln -sf librocksdb.so.$(ABI) $(CAPI_ROCKSDB)/lib/librocksdb.so
+	cp target/release/libdrumlin_rocksdb.a $(CAPI_ROCKSDB)/lib/librocksdb.a
+	sed "s|define DRUMLIN_ROCKSDB_ABI .*|define DRUMLIN_ROCKSDB_ABI $(subst .,,$(ABI:%.8=%.08))|" crates/capi/include/rocksdb/c.h \
+	  > $(CAPI_ROCKSDB)/include/rocksdb/c.h
+	sed "s|@prefix@|$(or $(PREFIX),$(abspath $(CAPI_ROCKSDB)))|; s|@version@|$(ABI)|" crates/capi/rocksdb.pc.in \
+	  > $(CAPI_ROCKSDB)/lib/pkgconfig/rocksdb.pc
 
 capi-leveldb:
 	$(CARGO) build --locked --release -p drumlin-capi-leveldb

@@ -11,12 +11,15 @@ mod fields;
 mod header;
 #[path = "build/shells.rs"]
 mod shells;
+#[path = "build/statistics.rs"]
+mod statistics;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The version of RocksDB whose names, arguments and numbers the library has.
-const ABIS: [&str; 1] = ["7.8"];
+/// The versions of RocksDB whose arguments and numbers the library may have: `DRUMLIN_ABI` says which, the first where it does
+/// not. The names are those of all of them.
+const ABIS: [&str; 5] = ["7.8", "8.11", "9.11", "10.10", "11.8"];
 
 fn main() {
     let abi = env::var("DRUMLIN_ABI").unwrap_or_else(|_| ABIS[0].to_owned());
@@ -24,6 +27,17 @@ fn main() {
         ABIS.contains(&abi.as_str()),
         "DRUMLIN_ABI={abi}: there are tables of {ABIS:?} only"
     );
+    let version = c::Version::of(&abi);
+    println!(
+        "cargo:rustc-check-cfg=cfg(abi_since, values({}))",
+        ABIS.map(|abi| format!("{abi:?}")).join(", ")
+    );
+    for before in ABIS
+        .into_iter()
+        .filter(|abi| c::Version::of(abi) <= version)
+    {
+        println!("cargo:rustc-cfg=abi_since={before:?}");
+    }
     println!("cargo:rerun-if-env-changed=DRUMLIN_ABI");
     println!("cargo:rerun-if-changed=abi");
     println!("cargo:rerun-if-changed=build");
@@ -33,12 +47,17 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
     let tables = c::Tables {
-        functions: c::functions(&read("abi/functions.tsv")),
+        functions: [read("abi/functions.tsv"), read("abi/later.tsv")]
+            .iter()
+            .flat_map(|table| c::functions(table))
+            .collect(),
         options: c::options(&read("abi/options.tsv")),
         handles: c::handles(&read("abi/handles.tsv")),
     };
-    write("shells.rs", &shells::shells(&tables));
+    write("shells.rs", &shells::shells(&tables, version));
     write("fields.rs", &fields::fields(&tables));
+    let numbers = statistics::numbers(&read("abi/statistics.tsv"), &abi);
+    write("statistics.rs", &numbers);
     write("c.h", &header::header(&tables, &read("abi/head.h")));
 }
 

@@ -1,4 +1,4 @@
-/* RocksDB's C interface, served by Drumlin: the names, arguments and numbers of RocksDB 7.8.
+/* RocksDB's C interface, served by Drumlin: the names of RocksDB 7.8 to 11.8, with the arguments and the numbers of one.
    Generated from the tables in crates/capi/abi; docs/c.md says what differs from RocksDB.
 
    Errors: a function with `errptr` leaves it as it is on success; on failure it frees the text that is there and puts
@@ -7,6 +7,11 @@
    objects for one. */
 #ifndef DRUMLIN_ROCKSDB_C_H
 #define DRUMLIN_ROCKSDB_C_H
+
+/* The version of RocksDB whose arguments are declared: 708, 811, 911, 1010 or 1108. The library must be built for it. */
+#ifndef DRUMLIN_ROCKSDB_ABI
+#define DRUMLIN_ROCKSDB_ABI 708
+#endif
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +26,38 @@ extern "C" {
 #endif
 
 @OBJECTS@
+
+/* Bytes that somebody else holds. */
+typedef struct rocksdb_slice_t {
+  const char* data;
+  size_t size;
+} rocksdb_slice_t;
+
+/* Functions of the program, for objects that are not served yet. */
+typedef rocksdb_compactionservice_scheduleresponse_t* (*rocksdb_compaction_service_schedule_cb)(
+    void* state, const rocksdb_compactionservice_jobinfo_t* info, const char* input, size_t input_len);
+typedef int (*rocksdb_compaction_service_wait_cb)(void* state, const char* job, char** result, size_t* result_len);
+typedef void (*rocksdb_compaction_service_cancel_awaiting_jobs_cb)(void* state);
+typedef void (*rocksdb_compaction_service_on_installation_cb)(void* state, const char* job, int status);
+typedef void (*rocksdb_create_backup_options_progress_cb)(void* state);
+typedef unsigned char (*rocksdb_create_backup_options_exclude_files_cb)(void* state, const char* file, size_t file_len);
+typedef unsigned char (*rocksdb_readoptions_table_filter_cb)(void* state, const rocksdb_table_properties_t* properties);
+typedef void (*rocksdb_walfilter_column_family_log_number_map_cb)(
+    void* state, const uint32_t* ids, const uint64_t* logs, size_t logs_count, const char* const* names,
+    const size_t* name_lens, const uint32_t* name_ids, size_t names_count);
+typedef int (*rocksdb_walfilter_log_record_found_cb)(
+    void* state, unsigned long long log, const char* file, size_t file_len, const rocksdb_writebatch_t* batch,
+    rocksdb_writebatch_t* changed, unsigned char* is_changed);
+typedef void (*on_flush_begin_cb)(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* info);
+typedef void (*on_flush_completed_cb)(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* info);
+typedef void (*on_compaction_begin_cb)(void* state, rocksdb_t* db, const rocksdb_compactionjobinfo_t* info);
+typedef void (*on_compaction_completed_cb)(void* state, rocksdb_t* db, const rocksdb_compactionjobinfo_t* info);
+typedef void (*on_subcompaction_begin_cb)(void* state, const rocksdb_subcompactionjobinfo_t* info);
+typedef void (*on_subcompaction_completed_cb)(void* state, const rocksdb_subcompactionjobinfo_t* info);
+typedef void (*on_external_file_ingested_cb)(void* state, rocksdb_t* db, const rocksdb_externalfileingestioninfo_t* info);
+typedef void (*on_background_error_cb)(void* state, uint32_t reason, rocksdb_status_ptr_t* status);
+typedef void (*on_stall_conditions_changed_cb)(void* state, const rocksdb_writestallinfo_t* info);
+typedef void (*on_memtable_sealed_cb)(void* state, const rocksdb_memtableinfo_t* info);
 
 /* Indexes of a table. */
 enum {
@@ -156,7 +193,113 @@ enum {
   rocksdb_blob_checksum_time = 73,
   rocksdb_blob_decompress_time = 74,
   rocksdb_internal_range_del_reseek_count = 75,
+  rocksdb_block_read_cpu_time = 76,
+  rocksdb_internal_merge_point_lookup_count = 77,
+  rocksdb_data_block_read_byte = 78,
+  rocksdb_index_block_read_byte = 79,
+  rocksdb_filter_block_read_byte = 80,
+  rocksdb_compression_dict_block_read_byte = 81,
+  rocksdb_metadata_block_read_byte = 82,
+  rocksdb_blob_cache_read_byte = 83,
+#if DRUMLIN_ROCKSDB_ABI < 811
   rocksdb_total_metric_count = 78,
+#elif DRUMLIN_ROCKSDB_ABI < 1010
+  rocksdb_total_metric_count = 79,
+#elif DRUMLIN_ROCKSDB_ABI < 1108
+  rocksdb_total_metric_count = 80,
+#else
+  rocksdb_total_metric_count = 86,
+#endif
+};
+
+/* What statistics count and time. */
+enum {
+  rocksdb_statistics_level_disable_all = 0,
+  rocksdb_statistics_level_except_tickers = 0,
+  rocksdb_statistics_level_except_histogram_or_timers = 1,
+  rocksdb_statistics_level_except_timers = 2,
+  rocksdb_statistics_level_except_detailed_timers = 3,
+  rocksdb_statistics_level_except_time_for_mutex = 4,
+  rocksdb_statistics_level_all = 5,
+};
+
+/* What a size is the sum of. */
+enum {
+  rocksdb_size_approximation_flags_none = 0,
+  rocksdb_size_approximation_flags_include_memtable = 1,
+  rocksdb_size_approximation_flags_include_files = 2,
+  rocksdb_size_approximation_flags_include_blob_files = 4,
+};
+
+/* Which blocks stay in the cache. */
+enum {
+  rocksdb_block_based_k_fallback_pinning_tier = 0,
+  rocksdb_block_based_k_none_pinning_tier = 1,
+  rocksdb_block_based_k_flush_and_similar_pinning_tier = 2,
+  rocksdb_block_based_k_all_pinning_tier = 3,
+};
+
+/* How an index block is searched. */
+enum {
+  rocksdb_block_based_table_index_block_search_type_binary = 0,
+  rocksdb_block_based_table_index_block_search_type_interpolation = 1,
+  rocksdb_block_based_table_index_block_search_type_auto = 2,
+};
+
+/* Which table is compacted first. */
+enum {
+  rocksdb_k_by_compensated_size_compaction_pri = 0,
+  rocksdb_k_oldest_largest_seq_first_compaction_pri = 1,
+  rocksdb_k_oldest_smallest_seq_first_compaction_pri = 2,
+  rocksdb_k_min_overlapping_ratio_compaction_pri = 3,
+  rocksdb_k_round_robin_compaction_pri = 4,
+};
+
+/* How a compaction elsewhere ended. */
+enum {
+  rocksdb_compactionservice_jobstatus_success = 0,
+  rocksdb_compactionservice_jobstatus_failure = 1,
+  rocksdb_compactionservice_jobstatus_aborted = 2,
+  rocksdb_compactionservice_jobstatus_use_local = 3,
+};
+
+/* Where a WAL file is. */
+enum {
+  rocksdb_wal_file_type_archived_log = 0,
+  rocksdb_wal_file_type_alive_log = 1,
+};
+
+/* What a filter says of a WAL record. */
+enum {
+  rocksdb_wal_filter_continue_processing = 0,
+  rocksdb_wal_filter_ignore_current_record = 1,
+  rocksdb_wal_filter_stop_replay = 2,
+  rocksdb_wal_filter_corrupted_record = 3,
+};
+
+/* What is left out of a trace. */
+enum {
+  rocksdb_trace_filter_none = 0,
+  rocksdb_trace_filter_get = 1,
+  rocksdb_trace_filter_write = 2,
+  rocksdb_trace_filter_iterator_seek = 4,
+  rocksdb_trace_filter_iterator_seek_for_prev = 8,
+  rocksdb_trace_filter_multi_get = 16,
+};
+
+/* When the writes of transactions go to the database. */
+enum {
+  rocksdb_txndb_write_policy_write_committed = 0,
+  rocksdb_txndb_write_policy_write_prepared = 1,
+  rocksdb_txndb_write_policy_write_unprepared = 2,
+};
+
+/* What became of a key of a list. */
+enum {
+  rocksdb_pinnable_multi_get_not_found = 0,
+  rocksdb_pinnable_multi_get_found = 1,
+  rocksdb_pinnable_multi_get_error = 2,
+  rocksdb_pinnable_multi_get_out_of_bounds = 3,
 };
 
 /* When universal compaction stops to pick. */

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 /// All tables.
 pub(crate) struct Tables {
+    /// Of all versions.
     pub(crate) functions: Vec<Function>,
     pub(crate) options: Vec<OptionRow>,
     pub(crate) handles: BTreeMap<String, HandleRow>,
@@ -16,6 +17,65 @@ pub(crate) struct Function {
     pub(crate) form: String,
     pub(crate) result: String,
     pub(crate) parameters: Vec<Parameter>,
+    /// The versions that have it so.
+    pub(crate) versions: Versions,
+}
+
+/// Versions of RocksDB, as `8.11` is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+}
+
+impl Version {
+    pub(crate) fn of(text: &str) -> Self {
+        let parts = text
+            .split_once('.')
+            .unwrap_or_else(|| panic!("the version {text:?}"));
+        let number = |part: &str| {
+            part.parse()
+                .unwrap_or_else(|_| panic!("the version {text:?}"))
+        };
+        Self {
+            major: number(parts.0),
+            minor: number(parts.1),
+        }
+    }
+
+    /// As the header has it: 811 for 8.11.
+    pub(crate) fn number(self) -> u32 {
+        self.major * 100 + self.minor
+    }
+}
+
+/// Which versions have a function as its row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    All,
+    Before(Version),
+    Since(Version),
+}
+
+impl Versions {
+    fn of(text: Option<&str>) -> Self {
+        match text {
+            None => Self::All,
+            Some(text) => match (text.strip_prefix('<'), text.strip_prefix(">=")) {
+                (Some(version), _) => Self::Before(Version::of(version)),
+                (_, Some(version)) => Self::Since(Version::of(version)),
+                _ => panic!("the versions {text:?}"),
+            },
+        }
+    }
+
+    pub(crate) fn has(self, version: Version) -> bool {
+        match self {
+            Self::All => true,
+            Self::Before(first) => version < first,
+            Self::Since(first) => version >= first,
+        }
+    }
 }
 
 /// A parameter. In the table `?` behind its type says that it may be null, and `!` that the callee takes it over.
@@ -59,6 +119,7 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
                 .filter(|p| !p.is_empty())
                 .map(parameter)
                 .collect(),
+            versions: Versions::of(row.get(4).copied()),
         })
         .collect()
 }
@@ -133,6 +194,7 @@ pub(crate) fn number(kind: &str) -> Option<&'static str> {
         "double" => "f64",
         "char" => "c_char",
         "unsigned char" => "c_uchar",
+        "uint8_t" => "u8",
         "bool" => "bool",
         _ => return None,
     })
@@ -143,7 +205,7 @@ pub(crate) fn rust_type(kind: &str, tables: &Tables) -> String {
     if let Some(number) = number(kind) {
         return number.to_owned();
     }
-    if kind.contains("(*") {
+    if kind.contains("(*") || kind.ends_with("_cb") {
         return "*const c_void".to_owned();
     }
     match kind {

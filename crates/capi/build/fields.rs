@@ -15,6 +15,15 @@ pub(crate) fn fields(tables: &Tables) -> String {
         object_text(&mut text, object, &rows);
     }
     for (object, row) in &tables.handles {
+        let name = row.rust.strip_prefix("fields::");
+        if let Some(name) = name
+            && !tables.options.iter().any(|option| option.object == *object)
+        {
+            let _ = writeln!(
+                text,
+                "/// `rocksdb_{object}`, which no function makes.\n#[derive(Debug)]\npub(crate) struct {name};"
+            );
+        }
         let mut tag = 0xcbf2_9ce4_8422_2325u64;
         // Programs cast databases with transactions to plain ones, which RocksDB's have the shape of.
         let kind = match object.as_str() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::c::{Function, Tables};
+use crate::c::{Function, Tables, Versions};
 
 /// `head` with the objects and the functions in place of its two marks.
 pub(crate) fn header(tables: &Tables, head: &str) -> String {
@@ -32,6 +32,14 @@ fn declare(text: &mut String, function: &Function) {
         true => "void".to_owned(),
         false => parameters.join(", "),
     };
+    let condition = match function.versions {
+        Versions::All => None,
+        Versions::Before(first) => Some(format!("< {}", first.number())),
+        Versions::Since(first) => Some(format!(">= {}", first.number())),
+    };
+    if let Some(condition) = &condition {
+        let _ = writeln!(text, "#if DRUMLIN_ROCKSDB_ABI {condition}");
+    }
     if function.form == "refused" {
         text.push_str("/* Not implemented: it says so. */\n");
     }
@@ -40,4 +48,7 @@ fn declare(text: &mut String, function: &Function) {
         "ROCKSDB_LIBRARY_API {} {}({parameters});",
         function.result, function.name
     );
+    if condition.is_some() {
+        text.push_str("#endif\n");
+    }
 }

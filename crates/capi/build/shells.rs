@@ -3,29 +3,36 @@
 //!
 //! - `call`: as above; `call=NAME` hands on to another function's, without a family where that has one;
 //! - `create`, `destroy`, `set`, `get`: of an object, and of one of its options;
+//!   `set=OPTION` and `get=OPTION` where the function calls it otherwise;
+//! - `ignored`: takes what it is given, and steers nothing;
 //! - `refused`: always answers that it is not implemented;
 //! - `raw`: written by hand, because of callbacks or arrays.
 
 use std::fmt::Write as _;
 
-use crate::c::{Function, OptionRow, Parameter, Tables, handle, number, object_of, rust_type};
+use crate::c::{
+    Function, OptionRow, Parameter, Tables, Version, handle, number, object_of, rust_type,
+};
 use crate::fields::field;
 
-pub(crate) fn shells(tables: &Tables) -> String {
+pub(crate) fn shells(tables: &Tables, version: Version) -> String {
     let mut text = String::new();
-    for function in &tables.functions {
+    for function in tables.functions.iter().filter(|f| f.versions.has(version)) {
         let shell = Shell { function, tables };
         match function.form.as_str() {
             "raw" => {}
+            "ignored" => shell.ignored(&mut text),
             "create" => shell.create(&mut text),
             "destroy" => shell.destroy(&mut text),
             "set" => shell.set(&mut text),
             "get" => shell.get(&mut text),
             "refused" => shell.refused(&mut text),
             "call" => shell.call(&mut text, function.short()),
-            form => match form.strip_prefix("call=") {
-                Some(name) => shell.call(&mut text, name),
-                None => panic!("{}: the form {form:?}", function.name),
+            form => match form.split_once('=') {
+                Some(("call", name)) => shell.call(&mut text, name),
+                Some(("set", _)) => shell.set(&mut text),
+                Some(("get", _)) => shell.get(&mut text),
+                _ => panic!("{}: the form {form:?}", function.name),
             },
         }
     }
@@ -38,11 +45,20 @@ struct Shell<'a> {
 }
 
 /// Objects of which functions may return none.
-const MAY_BE_NONE: [&str; 4] = [
+const MAY_BE_NONE: [&str; 5] = [
+    "rocksdb_pinnable_handle_t*",
     "rocksdb_pinnableslice_t*",
     "rocksdb_level_metadata_t*",
     "rocksdb_sst_file_metadata_t*",
     "const rocksdb_snapshot_t*",
+];
+
+/// Objects of which null is nothing to destroy, beside those that hold options.
+const NULL_IS_NOTHING: [&str; 4] = [
+    "pinnableslice_t",
+    "pinnable_handle_t",
+    "pinnable_multi_get_t",
+    "statistics_histogram_data_t",
 ];
 
 const PROMISE: &str = "    // SAFETY: the C program's promise.\n";
@@ -84,7 +100,7 @@ impl Shell<'_> {
         let parameter = &self.function.parameters[0];
         let name = rust_name(&parameter.name);
         let object = object_of(&parameter.kind).expect("what is destroyed is an object");
-        if object.ends_with("options_t") || object == "pinnableslice_t" {
+        if object.ends_with("options_t") || NULL_IS_NOTHING.contains(&object) {
             let _ = writeln!(text, "    if {name}.is_null() {{\n        return;\n    }}");
         }
         let mutable = if parameter.kind.starts_with("const") {
@@ -107,12 +123,15 @@ impl Shell<'_> {
             .iter()
             .filter(|row| row.object == object);
         let name = &self.function.name;
-        let mut fits: Vec<_> = rows
-            .filter(|row| {
+        let other = self.function.form.split_once('=').map(|(_, option)| option);
+        let is_of = |row: &OptionRow| match other {
+            Some(option) => row.name == option,
+            None => {
                 name.ends_with(&format!("_set_{}", row.name))
                     || name.ends_with(&format!("_get_{}", row.name))
-            })
-            .collect();
+            }
+        };
+        let mut fits: Vec<_> = rows.filter(|row| is_of(row)).collect();
         fits.sort_by_key(|row| row.name.len());
         let row = fits
             .pop()
@@ -145,11 +164,32 @@ impl Shell<'_> {
         self.open(text);
         let (row, within) = self.option();
         let object = rust_name(&self.function.parameters[0].name);
-        let convert = if row.kind == "flag" { ".into()" } else { "" };
+        let result = number(&self.function.result);
+        let convert = match row.kind.as_str() {
+            "flag" => ".into()",
+            "byte" if matches!(result, Some("u8" | "c_uchar")) => "",
+            "byte" | "int8" => ".into()",
+            kind if number(kind) == result => "",
+            _ => ".try_into().unwrap_or_default()",
+        };
         let _ = writeln!(
             text,
             "{PROMISE}    let object = unsafe {{ handle::get({object}, NAME) }};\n    object{within}.{}(){convert}\n}}",
             field(row)
+        );
+    }
+
+    /// The object is looked at all the same.
+    fn ignored(&self, text: &mut String) {
+        self.open(text);
+        let parameters = &self.function.parameters;
+        for parameter in &parameters[1..] {
+            let _ = writeln!(text, "    let _ = {};", rust_name(&parameter.name));
+        }
+        let object = rust_name(&parameters[0].name);
+        let _ = writeln!(
+            text,
+            "{PROMISE}    unsafe {{ handle::get({object}, NAME) }};\n}}"
         );
     }
 
@@ -168,12 +208,18 @@ impl Shell<'_> {
                 text,
                 "{PROMISE}    unsafe {{ refuse_each(NAME, errs, num_keys) }};"
             );
-        } else if let Some(object) = has("rocksdb_writebatch_t*").or(has("rocksdb_readoptions_t*"))
+        } else if let Some(object) = has("rocksdb_writebatch_t*")
+            .or(has("rocksdb_readoptions_t*"))
+            .or(self.refuses_opening())
         {
             let _ = writeln!(
                 text,
-                "{PROMISE}    let object = unsafe {{ handle::get_mut({}, NAME) }};\n    object.refuse(NAME);",
-                rust_name(&object.name)
+                "{PROMISE}    let object = unsafe {{ handle::get_mut({}, NAME) }};\n    object.refuse({});",
+                rust_name(&object.name),
+                match self.refuses_opening() {
+                    Some(_) => format!("\"{} is not served by this library\"", self.function.name),
+                    None => "NAME".to_owned(),
+                }
             );
         } else {
             let _ = writeln!(text, "    let _ = NAME;");
@@ -188,6 +234,13 @@ impl Shell<'_> {
             _ => text.push_str("    std::ptr::null_mut()\n"),
         }
         text.push_str("}\n");
+    }
+
+    /// The options of a database, which is not opened with what this function sets.
+    fn refuses_opening(&self) -> Option<&Parameter> {
+        let first = self.function.parameters.first()?;
+        let sets = self.function.result == "void" && self.function.short().starts_with("options_");
+        (sets && first.kind == "rocksdb_options_t*").then_some(first)
     }
 
     /// Arguments are read, the function is called, and its result is given back.
@@ -354,7 +407,7 @@ impl Shell<'_> {
 /// Names that are Rust's own words, or none in its style, are changed.
 fn rust_name(name: &str) -> String {
     match name {
-        "type" | "move" | "ref" | "in" => format!("{name}_"),
+        "type" | "move" | "ref" | "in" | "override" => format!("{name}_"),
         name => name.to_lowercase(),
     }
 }

@@ -2,9 +2,16 @@
 
 use std::path::PathBuf;
 
-use drumlin::{BackupInfo, Backups, Env, ErrorKind, RateLimit, Result, TransferOptions};
+use drumlin::{
+    BackupInfo, BackupOptions, Backups, Env, ErrorKind, RateLimit, Result, TransferOptions,
+};
+use drumlin_ffi::handle::{self, Handle};
 
+use crate::database::Database;
+use crate::error::{guard, set};
 pub(crate) use crate::fields::BackupEngineOptions as BackupFields;
+use crate::fields::CreateBackupOptions;
+use crate::snapshot::ErrPtr;
 
 /// `rocksdb_backup_engine_t`.
 #[derive(Debug)]
@@ -39,6 +46,19 @@ impl BackupEngine {
         }
         Ok(Self { backups, fields })
     }
+
+    /// Makes a backup and gives its number.
+    fn create(&self, db: &Database, flush: bool) -> Result<u32> {
+        if flush {
+            db.db().flush()?;
+        }
+        let options = BackupOptions {
+            transfer: transfer(self.fields.backup_rate_limit()),
+            ..BackupOptions::default()
+        };
+        let made = self.backups.create(db.db(), &options)?;
+        Ok(made.id)
+    }
 }
 
 fn transfer(bytes_a_second: u64) -> TransferOptions {
@@ -59,16 +79,45 @@ impl BackupInfos {
     }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_options(
+    engine: *mut Handle<BackupEngine>,
+    db: *mut Handle<Database>,
+    options: *const Handle<CreateBackupOptions>,
+    id: *mut u32,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_backup_engine_create_new_backup_with_options";
+    // SAFETY: the C program's promise.
+    let engine = unsafe { handle::get(engine, NAME) };
+    // SAFETY: as above.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    let made = unsafe {
+        guard(NAME, errptr, || {
+            engine.create(db, options.flush_before_backup())
+        })
+    };
+    if let Some(made) = made {
+        // SAFETY: as above.
+        unsafe { set(id, 0, made) };
+    }
+}
+
 pub(crate) mod calls {
     use std::ffi::CStr;
+    use std::os::unix::ffi::OsStrExt;
 
-    use drumlin::{BackupOptions, CheckDepth, Error, ErrorKind, RestoreOptions as Restore, Result};
+    use drumlin::{CheckDepth, Error, ErrorKind, RestoreOptions as Restore, Result};
     use drumlin_ffi::bytes::path_of;
 
     use super::{BackupEngine, BackupEngineOptions, BackupFields, BackupInfos, transfer};
     use crate::database::Database;
     use crate::env::Environment;
     use crate::fields::RestoreOptions;
+    use crate::misc::RateLimiter;
     use crate::options::OpenOptions;
 
     pub(crate) fn backup_engine_options_create(dir: &CStr) -> BackupEngineOptions {
@@ -84,6 +133,26 @@ pub(crate) mod calls {
         dir: &CStr,
     ) {
         options.dir = path_of(dir);
+    }
+
+    pub(crate) fn backup_engine_options_get_backup_dir(
+        options: &mut BackupEngineOptions,
+    ) -> Option<&[u8]> {
+        Some(options.dir.as_os_str().as_bytes())
+    }
+
+    pub(crate) fn backup_engine_options_set_backup_rate_limiter(
+        options: &mut BackupEngineOptions,
+        limiter: &RateLimiter,
+    ) {
+        options.fields.backup_rate_limit = Some(limiter.bytes_a_second);
+    }
+
+    pub(crate) fn backup_engine_options_set_restore_rate_limiter(
+        options: &mut BackupEngineOptions,
+        limiter: &RateLimiter,
+    ) {
+        options.fields.restore_rate_limit = Some(limiter.bytes_a_second);
     }
 
     pub(crate) fn backup_engine_options_set_env(
@@ -110,11 +179,7 @@ pub(crate) mod calls {
         engine: &BackupEngine,
         db: &Database,
     ) -> Result<()> {
-        let options = BackupOptions {
-            transfer: transfer(engine.fields.backup_rate_limit()),
-            ..BackupOptions::default()
-        };
-        engine.backups.create(db.db(), &options).map(drop)
+        engine.create(db, false).map(drop)
     }
 
     pub(crate) fn backup_engine_create_new_backup_flush(
@@ -122,10 +187,7 @@ pub(crate) mod calls {
         db: &Database,
         flush: bool,
     ) -> Result<()> {
-        if flush {
-            db.db().flush()?;
-        }
-        backup_engine_create_new_backup(engine, db)
+        engine.create(db, flush).map(drop)
     }
 
     pub(crate) fn backup_engine_purge_old_backups(engine: &BackupEngine, keep: u32) -> Result<()> {

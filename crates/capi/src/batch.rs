@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
+use drumlin::internals::batch::BatchView;
 use drumlin::{Error, ErrorKind, Result, WriteBatch};
 use drumlin_base::ValueKind;
 use drumlin_ffi::error::end_process;
@@ -182,6 +183,121 @@ unsafe extern "C" fn rocksdb_writebatch_iterate(
     unsafe { iterate(&batch.batch, state, (put, deleted), NAME) };
 }
 
+type PutOf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const c_char, usize);
+type DeletedOf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
+type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+
+/// The program's functions for records of any family; those that are null are not called.
+struct Visitor {
+    state: *mut c_void,
+    put: Option<PutOf>,
+    deleted: Option<DeletedOf>,
+    merge: Option<PutOf>,
+}
+
+impl Visitor {
+    /// Shows puts, deletions and merges. Other kinds have no function.
+    ///
+    /// # Safety
+    /// The functions are for the state.
+    unsafe fn visit(&self, batch: &WriteBatch, name: &str) {
+        for record in batch.iter() {
+            let Ok(record) = record else {
+                end_process(name, "the batch does not parse");
+            };
+            let (key, key_len) = (record.key.as_ptr().cast(), record.key.len());
+            let (value, value_len) = (record.value.as_ptr().cast(), record.value.len());
+            match (record.kind, self.put, self.deleted, self.merge) {
+                (ValueKind::Value, Some(call), _, _) | (ValueKind::Merge, _, _, Some(call)) => {
+                    // SAFETY: the function is given its state, and bytes that live until it returns.
+                    unsafe { call(self.state, record.family, key, key_len, value, value_len) };
+                }
+                (ValueKind::Deletion, _, Some(call), _) => {
+                    // SAFETY: as above.
+                    unsafe { call(self.state, record.family, key, key_len) };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Shows the data for the log, after all records.
+///
+/// # Safety
+/// The function is for `state`.
+unsafe fn show_log_data(batch: &WriteBatch, state: *mut c_void, call: Option<LogData>) {
+    let (Some(call), Ok(view)) = (call, BatchView::new(batch.bytes())) else {
+        return;
+    };
+    for data in view.log_data() {
+        // SAFETY: the function is given its state, and bytes that live until it returns.
+        unsafe { call(state, data.as_ptr().cast(), data.len()) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
+    batch: *mut Handle<Batch>,
+    state: *mut c_void,
+    put: Option<PutOf>,
+    deleted: Option<DeletedOf>,
+    merge: Option<PutOf>,
+) {
+    const NAME: &str = "rocksdb_writebatch_iterate_cf";
+    // SAFETY: the C program's promise.
+    let batch = unsafe { handle::get(batch, NAME) };
+    let visitor = Visitor {
+        state,
+        put,
+        deleted,
+        merge,
+    };
+    // SAFETY: as above.
+    unsafe { visitor.visit(&batch.batch, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
+    batch: *mut Handle<Batch>,
+    state: *mut c_void,
+    put: Option<PutOf>,
+    deleted: Option<DeletedOf>,
+    merge: Option<PutOf>,
+    log_data: Option<LogData>,
+) {
+    const NAME: &str = "rocksdb_writebatch_iterate_cf_ld";
+    // SAFETY: the C program's promise.
+    let batch = unsafe { handle::get(batch, NAME) };
+    let visitor = Visitor {
+        state,
+        put,
+        deleted,
+        merge,
+    };
+    // SAFETY: as above.
+    unsafe { visitor.visit(&batch.batch, NAME) };
+    // SAFETY: as above.
+    unsafe { show_log_data(&batch.batch, state, log_data) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
+    batch: *mut Handle<Batch>,
+    state: *mut c_void,
+    put: Option<Put>,
+    deleted: Option<Deleted>,
+    log_data: Option<LogData>,
+) {
+    const NAME: &str = "rocksdb_writebatch_iterate_ld";
+    // SAFETY: the C program's promise.
+    let batch = unsafe { handle::get(batch, NAME) };
+    // SAFETY: as above.
+    unsafe { iterate(&batch.batch, state, (put, deleted), NAME) };
+    // SAFETY: as above.
+    unsafe { show_log_data(&batch.batch, state, log_data) };
+}
+
 /// `parts`, one after another.
 pub(crate) fn joined(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
@@ -207,6 +323,25 @@ pub(crate) mod calls {
                 ..Batch::default()
             },
         }
+    }
+
+    /// It has no bound, and no checksums of its own. Keys with timestamps are refused by the write.
+    pub(crate) fn writebatch_create_with_params(
+        _reserved: usize,
+        _bytes_max: usize,
+        _protection_bytes: usize,
+        timestamp_bytes: usize,
+    ) -> Batch {
+        let mut batch = Batch::default();
+        if timestamp_bytes > 0 {
+            batch.refuse("rocksdb_writebatch_create_with_params with timestamps");
+        }
+        batch
+    }
+
+    /// Records have no checksums before they are written.
+    pub(crate) fn writebatch_verify_checksum(_batch: &mut Batch) -> Result<()> {
+        Ok(())
     }
 
     pub(crate) fn writebatch_clear(batch: &mut Batch) {

@@ -47,11 +47,31 @@ impl Cache {
 
 pub(crate) mod calls {
     use super::{Cache, Ordering};
-    use crate::fields::LruCacheOptions;
+    use crate::fields::{HyperClockCacheOptions, LruCacheOptions};
     use crate::misc::MemoryAllocator;
 
     pub(crate) fn cache_create_lru(capacity: usize) -> Cache {
         Cache::new(capacity)
+    }
+
+    /// Blocks are cached in one way, however many bytes an entry is thought to take.
+    pub(crate) fn cache_create_hyper_clock(capacity: usize, _entry_bytes: usize) -> Cache {
+        Cache::new(capacity)
+    }
+
+    pub(crate) fn cache_create_hyper_clock_opts(options: &HyperClockCacheOptions) -> Cache {
+        Cache::new(options.capacity())
+    }
+
+    pub(crate) fn hyper_clock_cache_options_create(
+        capacity: usize,
+        entry_bytes: usize,
+    ) -> HyperClockCacheOptions {
+        HyperClockCacheOptions {
+            capacity: Some(capacity),
+            estimated_entry_charge: Some(entry_bytes),
+            ..HyperClockCacheOptions::default()
+        }
     }
 
     pub(crate) fn cache_create_lru_with_strict_capacity_limit(capacity: usize) -> Cache {

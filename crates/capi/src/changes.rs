@@ -78,12 +78,12 @@ pub(crate) mod calls {
 
     use super::{Error, ErrorKind, Result, WalIterator};
     use crate::database::Database;
-    use crate::misc::WalReadOptions;
+    use crate::fields::WalReadoptions;
 
     pub(crate) fn get_updates_since(
         db: &Database,
         seqno: u64,
-        _options: Option<&WalReadOptions>,
+        _options: Option<&WalReadoptions>,
     ) -> Result<WalIterator> {
         if seqno > db.db().latest_seqno() {
             let message = "Requested sequence not yet written in the db";

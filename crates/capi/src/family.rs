@@ -11,6 +11,7 @@ use crate::database::Database;
 use crate::error::{guard, set};
 use crate::opening::{Mode, Named, Opening};
 use crate::options::OpenOptions;
+use crate::set_options::texts;
 use crate::snapshot::ErrPtr;
 
 /// What the handle holds.
@@ -208,6 +209,56 @@ unsafe extern "C" fn rocksdb_list_column_families_destroy(list: *mut *mut c_char
     unsafe { libc::free(list.cast()) };
 }
 
+/// An array of handles and its length; those that were made before one could not be are in it. It goes back by
+/// `rocksdb_create_column_families_destroy`, each of them by `rocksdb_column_family_handle_destroy`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_create_column_families(
+    db: *mut Handle<Database>,
+    options: *const Handle<OpenOptions>,
+    count: c_int,
+    names: *const *const c_char,
+    len: *mut usize,
+    errptr: ErrPtr,
+) -> *mut *mut Handle<Family> {
+    const NAME: &str = "rocksdb_create_column_families";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: as above.
+    let names = unsafe { texts(names, count, NAME) };
+    let mut made = Vec::new();
+    let create = || {
+        for name in names {
+            made.push(calls::create_column_family(db, options, name)?);
+        }
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { guard(NAME, errptr, create) };
+    // SAFETY: as above.
+    unsafe { set(len, 0, made.len()) };
+    let size = made.len().max(1) * size_of::<*mut Handle<Family>>();
+    // SAFETY: malloc has no conditions.
+    let array: *mut *mut Handle<Family> = unsafe { libc::malloc(size) }.cast();
+    if array.is_null() {
+        end_process(NAME, "no memory is left for a result");
+    }
+    for (at, family) in made.into_iter().enumerate() {
+        // SAFETY: the array has a place for each.
+        unsafe { set(array, at, handle::create(family)) };
+    }
+    array
+}
+
+/// The array alone.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_create_column_families_destroy(list: *mut *mut Handle<Family>) {
+    // SAFETY: the C program says that the function above made it, or it is null.
+    unsafe { libc::free(list.cast()) };
+}
+
 pub(crate) mod calls {
     use std::ffi::CStr;
 
@@ -230,6 +281,10 @@ pub(crate) mod calls {
         db.db()
             .create_family(&name, options.to_family()?)
             .map(Family)
+    }
+
+    pub(crate) fn get_default_column_family_handle(db: &Database) -> Family {
+        Family(db.db().default_family().clone())
     }
 
     pub(crate) fn drop_column_family(db: &Database, family: Option<&Family>) -> Result<()> {

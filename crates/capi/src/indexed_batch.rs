@@ -12,6 +12,7 @@ use drumlin_ffi::handle::{self, Handle};
 use crate::batch::{Deleted, Put, iterate};
 use crate::family::Family;
 use crate::iterator::Walk;
+use crate::small_options::Reads;
 
 /// A batch, and the first thing that did not fit, which the write reports.
 #[derive(Debug, Default)]
@@ -205,21 +206,75 @@ unsafe extern "C" fn rocksdb_writebatch_wi_create_iterator_with_base_cf(
     unsafe { with_base(batch, base, Some(family), NAME) }
 }
 
+/// The options are those of the base.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_wi_create_iterator_with_base_readopts(
+    batch: *mut Handle<Indexed>,
+    base: *mut Handle<Walk>,
+    options: *const Handle<Reads>,
+) -> *mut Handle<Walk> {
+    const NAME: &str = "rocksdb_writebatch_wi_create_iterator_with_base_readopts";
+    // SAFETY: the C program's promise.
+    unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    unsafe { with_base(batch, base, None, NAME) }
+}
+
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(
+    batch: *mut Handle<Indexed>,
+    base: *mut Handle<Walk>,
+    family: *mut Handle<Family>,
+    options: *const Handle<Reads>,
+) -> *mut Handle<Walk> {
+    const NAME: &str = "rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts";
+    // SAFETY: the C program's promise.
+    unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    // SAFETY: as above.
+    unsafe { with_base(batch, base, Some(family), NAME) }
+}
+
 pub(crate) mod calls {
     use drumlin::{Error, ErrorKind, PinnedSlice, Result, WriteBatch};
     use drumlin_base::ValueKind;
 
-    use super::{Indexed, Writes};
+    use super::{Indexed, Reads, Writes};
     use crate::batch::{as_of_a_write, id_of, joined};
+    use crate::comparator::Ordered;
     use crate::database::Database;
     use crate::family::Family;
     use crate::fields::Writeoptions;
     use crate::options::OpenOptions;
-    use crate::small_options::Reads;
+    use crate::reads::Pinned;
 
     /// A batch of both kinds, of keys that are overwritten and that are not, reads the same.
     pub(crate) fn writebatch_wi_create(_reserved: usize, _overwrite: bool) -> Indexed {
         Indexed::default()
+    }
+
+    /// It has no bound, and its order is that of each family.
+    pub(crate) fn writebatch_wi_create_with_params(
+        _order: Option<&Ordered>,
+        _reserved: usize,
+        _overwrite: bool,
+        _bytes_max: usize,
+        _protection_bytes: usize,
+    ) -> Indexed {
+        Indexed::default()
+    }
+
+    pub(crate) fn writebatch_wi_get_pinned_from_batch_and_db_cf(
+        batch: &mut Indexed,
+        db: &Database,
+        options: &Reads,
+        family: Option<&Family>,
+        key: &[u8],
+    ) -> Result<Option<Pinned>> {
+        let found = writebatch_wi_get_from_batch_and_db_cf(batch, db, options, family, key)?;
+        Ok(found.map(Pinned))
     }
 
     /// A batch that does not parse is refused by the write.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use drumlin::{ColumnFamily, Db, DbIterator, Error, ReadOptions, WriteBatch};
+use drumlin::{ColumnFamily, Db, DbIterator, Error, ReadOptions, Result, WriteBatch};
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
@@ -60,6 +60,17 @@ impl Walk {
         Self::Stored(walk, Box::new(begun))
     }
 
+    fn refresh(&mut self) -> Result<()> {
+        match self {
+            Self::Stored(walk, begun) => {
+                *walk = begun.db.iter_cf(&begun.family, begun.options.clone());
+                Ok(())
+            }
+            Self::Overlaid(_) => Err(Error::not_supported("Refresh() is not supported")),
+            Self::Refused(error) => Err(error.duplicate()),
+        }
+    }
+
     /// A walk as this one was begun, with `writes` on top.
     pub(crate) fn overlaid(self, writes: &WriteBatch, family: Option<&Family>) -> Self {
         let Self::Stored(_, begun) = self else {
@@ -69,6 +80,16 @@ impl Walk {
         let made = Overlaid::new(writes, &begun.db, family, begun.options.clone());
         made.map_or_else(Self::Refused, Self::Overlaid)
     }
+}
+
+/// The iterator is nowhere afterwards, and sees what is written by now unless its options have a snapshot.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_iter_refresh(walk: *const Handle<Walk>, errptr: *mut *mut c_char) {
+    const NAME: &str = "rocksdb_iter_refresh";
+    // SAFETY: the C program's promise; iterators are for one thread at a time, which c.h's `const` does not change.
+    let walk = unsafe { handle::get_mut(walk.cast_mut(), NAME) };
+    // SAFETY: as above.
+    unsafe { guard(NAME, errptr, || walk.refresh()) };
 }
 
 /// # Safety

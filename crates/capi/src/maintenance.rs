@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
 
-use drumlin::{ColumnFamily, Db, Error};
+use drumlin::{ColumnFamily, Db, Error, Result};
 use drumlin_ffi::bytes::{array, path};
 use drumlin_ffi::error::guard_infallible;
 use drumlin_ffi::handle::{self, Handle};
@@ -11,13 +11,20 @@ use drumlin_ffi::handle::{self, Handle};
 use crate::database::Database;
 use crate::error::{guard, set};
 use crate::family::Family;
-use crate::fields::Ingestexternalfileoptions;
+use crate::fields::{Flushoptions, Ingestexternalfileoptions, SizeApproximationOptions};
+use crate::reads::families;
 use crate::snapshot::ErrPtr;
 use crate::transaction::{OptimisticDatabase, TransactionDatabase};
 
 /// `rocksdb_checkpoint_t`: the database that is copied.
 #[derive(Debug)]
 pub(crate) struct Checkpoint(Db);
+
+impl Checkpoint {
+    pub(crate) fn db(&self) -> &Db {
+        &self.0
+    }
+}
 
 /// The number of a property; -1 where there is none or it is no number.
 ///
@@ -103,6 +110,24 @@ struct Ranges {
 }
 
 impl Ranges {
+    /// As `answer`, of some parts of the database.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn answer_of(
+        &self,
+        parts: Parts,
+        (db, family): (&Database, &ColumnFamily),
+        errptr: ErrPtr,
+        function: &str,
+    ) {
+        // SAFETY: the caller's promise.
+        if unsafe { guard(function, errptr, || parts.check()) }.is_some() {
+            // SAFETY: as above.
+            unsafe { self.answer(db, family, errptr, function) };
+        }
+    }
+
     /// # Safety
     /// The arrays have `count` entries.
     unsafe fn answer(&self, db: &Database, family: &ColumnFamily, errptr: ErrPtr, function: &str) {
@@ -120,6 +145,195 @@ impl Ranges {
             unsafe { set(self.sizes, at, size) };
         }
     }
+}
+
+/// What sizes are the sum of. Values in blob files are not told by range.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    memtables: bool,
+    files: bool,
+}
+
+impl Parts {
+    /// The flags of `rocksdb_approximate_sizes_cf_with_flags`.
+    fn of_flags(flags: u8) -> Self {
+        Self {
+            memtables: flags & 1 != 0,
+            files: flags & 2 != 0,
+        }
+    }
+
+    fn of_options(options: &SizeApproximationOptions) -> Self {
+        Self {
+            memtables: options.include_memtables(),
+            files: options.include_files(),
+        }
+    }
+
+    /// Refuses what cannot be told.
+    fn check(self) -> Result<()> {
+        match self {
+            Self {
+                memtables: true, ..
+            } => Err(Error::not_supported(
+                "include_memtables=true: sizes are those of tables; flush first",
+            )),
+            Self { files: false, .. } => Err(Error::invalid_argument(
+                "neither memtables nor files are asked for",
+            )),
+            Self { .. } => Ok(()),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
+    db: *mut Handle<Database>,
+    family: *mut Handle<Family>,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    flags: u8,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_approximate_sizes_cf_with_flags";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    let ranges = Ranges {
+        count,
+        begins,
+        begin_lens,
+        ends,
+        end_lens,
+        sizes,
+    };
+    // SAFETY: as above.
+    unsafe { ranges.answer_of(Parts::of_flags(flags), (db, &family.0), errptr, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
+    db: *mut Handle<Database>,
+    options: *const Handle<SizeApproximationOptions>,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_approximate_sizes_with_options";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let ranges = Ranges {
+        count,
+        begins,
+        begin_lens,
+        ends,
+        end_lens,
+        sizes,
+    };
+    let parts = Parts::of_options(options);
+    // SAFETY: as above.
+    unsafe { ranges.answer_of(parts, (db, db.family(None)), errptr, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
+    db: *mut Handle<Database>,
+    family: *mut Handle<Family>,
+    options: *const Handle<SizeApproximationOptions>,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lens: *const usize,
+    ends: *const *const c_char,
+    end_lens: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_approximate_sizes_cf_with_options";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    let family = unsafe { handle::get(family, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let ranges = Ranges {
+        count,
+        begins,
+        begin_lens,
+        ends,
+        end_lens,
+        sizes,
+    };
+    let parts = Parts::of_options(options);
+    // SAFETY: as above.
+    unsafe { ranges.answer_of(parts, (db, &family.0), errptr, NAME) };
+}
+
+/// Flushes families one after another.
+///
+/// # Safety
+/// `handles` has `count` handles.
+unsafe fn flush_each(
+    db: &Database,
+    handles: *const *mut Handle<Family>,
+    count: c_int,
+    errptr: ErrPtr,
+    function: &str,
+) {
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    let families = unsafe { families(handles.cast(), count, function) };
+    let flush = || {
+        families
+            .iter()
+            .try_for_each(|family| db.db().flush_cf(&family.0))
+    };
+    // SAFETY: as above.
+    unsafe { guard(function, errptr, flush) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_flush_cfs(
+    db: *mut Handle<Database>,
+    options: *const Handle<Flushoptions>,
+    handles: *const *mut Handle<Family>,
+    count: c_int,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_flush_cfs";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    unsafe { flush_each(db, handles, count, errptr, NAME) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transactiondb_flush_cfs(
+    db: *mut Handle<TransactionDatabase>,
+    options: *const Handle<Flushoptions>,
+    handles: *const *mut Handle<Family>,
+    count: c_int,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_transactiondb_flush_cfs";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    unsafe { handle::get(options, NAME) };
+    // SAFETY: as above.
+    unsafe { flush_each(db, handles, count, errptr, NAME) };
 }
 
 #[unsafe(no_mangle)]
@@ -202,6 +416,9 @@ unsafe fn ingest(
         true => Err(Error::not_supported(
             "ingest_behind=true: no level is kept empty; ingest on top",
         )),
+        false if options.fail_if_not_bottommost_level() => Err(Error::not_supported(
+            "fail_if_not_bottommost_level=true: tables are taken in on top",
+        )),
         false => db.db().ingest(family, &files, options.move_files()),
     };
     // SAFETY: as above.
@@ -248,13 +465,12 @@ unsafe extern "C" fn rocksdb_ingest_external_file_cf(
 pub(crate) mod calls {
     use std::ffi::CStr;
 
-    use drumlin::{Error, Result};
+    use drumlin::{Error, ErrorKind, Result};
     use drumlin_ffi::bytes::path_of;
 
-    use super::Checkpoint;
-    use crate::database::Database;
-    use crate::family::Family;
-    use crate::fields::{Compactoptions, Flushoptions};
+    use super::{Checkpoint, Database, Family, Flushoptions, TransactionDatabase};
+    use crate::fields::{Compactoptions, Flushwaloptions, WaitForCompactOptions};
+    use crate::small_options::Reads;
 
     pub(crate) fn flush_cf(
         db: &Database,
@@ -270,6 +486,63 @@ pub(crate) mod calls {
             true => db.db().sync_wal().map(drop),
             false => Ok(()),
         }
+    }
+
+    pub(crate) fn flush_wal_with_options(db: &Database, options: &Flushwaloptions) -> Result<()> {
+        flush_wal(db, options.sync())
+    }
+
+    pub(crate) fn transactiondb_flush_wal_with_options(
+        db: &TransactionDatabase,
+        options: &Flushwaloptions,
+    ) -> Result<()> {
+        flush_wal(db, options.sync())
+    }
+
+    /// Waits for flushes and compactions as long as they take.
+    pub(crate) fn wait_for_compact(
+        db: &Database,
+        options: &mut WaitForCompactOptions,
+    ) -> Result<()> {
+        if options.flush() {
+            db.db().flush()?;
+        }
+        db.db().wait_for_background()?;
+        match options.close_db() {
+            true => db.db().clone().close(),
+            false => Ok(()),
+        }
+    }
+
+    /// The first damage found; every byte that is stored is read.
+    pub(crate) fn verify_checksum(db: &Database) -> Result<()> {
+        let damaged = db.db().verify()?.damaged;
+        match damaged.into_iter().next() {
+            Some((file, error)) => Err(error.with_kind(ErrorKind::Corruption).with_file(&file)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn verify_checksum_with_options(db: &Database, _options: &Reads) -> Result<()> {
+        verify_checksum(db)
+    }
+
+    /// Checksums of whole files are not kept.
+    pub(crate) fn verify_file_checksums(_db: &Database) -> Result<()> {
+        let message = "Cannot verify file checksum if options.file_checksum_gen_factory is null";
+        Err(Error::invalid_argument(message))
+    }
+
+    pub(crate) fn verify_file_checksums_with_options(
+        db: &Database,
+        _options: &Reads,
+    ) -> Result<()> {
+        verify_file_checksums(db)
+    }
+
+    /// None where there is no place for an error.
+    pub(crate) fn get_db_identity(db: &Database) -> Option<String> {
+        db.db().identity().ok().flatten()
     }
 
     pub(crate) fn property_value_cf(
@@ -329,6 +602,13 @@ pub(crate) mod calls {
     }
 
     /// They were not disabled.
+    #[cfg(abi_since = "9.11")]
+    pub(crate) fn enable_file_deletions(_db: &Database) -> Result<()> {
+        Ok(())
+    }
+
+    /// They were not disabled.
+    #[cfg(not(abi_since = "9.11"))]
     pub(crate) fn enable_file_deletions(_db: &Database, _force: bool) -> Result<()> {
         Ok(())
     }

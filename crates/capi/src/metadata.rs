@@ -2,21 +2,70 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use drumlin::{ColumnFamily, Db, LiveTable};
+use drumlin::{ColumnFamily, Db, KeyOrder, LiveTable};
 use drumlin_ffi::handle::{self, Handle};
 
-/// A table of a family.
-#[derive(Clone, Debug)]
-struct LiveFile {
+use crate::fields::ColumnFamilyMetadataOptions;
+
+/// `rocksdb_livefile_t`: a table of a family, found here or described by the program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LiveFile {
     family: CString,
     /// Begins with a slash, as RocksDB's.
     name: CString,
-    table: LiveTable,
+    directory: CString,
+    level: i32,
+    bytes: usize,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+    smallest_seqno: u64,
+    largest_seqno: u64,
+    entries: u64,
+    deletions: u64,
+}
+
+impl LiveFile {
+    /// None where a name has a zero in it.
+    fn of(family: &str, table: LiveTable) -> Option<Self> {
+        Some(Self {
+            family: CString::new(family).ok()?,
+            name: CString::new(format!("/{}", name_of(&table))).ok()?,
+            directory: CString::new(directory_of(&table)).ok()?,
+            level: i32::try_from(table.level).unwrap_or(i32::MAX),
+            bytes: usize::try_from(table.bytes).unwrap_or(usize::MAX),
+            smallest: table.smallest,
+            largest: table.largest,
+            smallest_seqno: table.smallest_seqno,
+            largest_seqno: table.largest_seqno,
+            entries: table.entries.unwrap_or(0),
+            deletions: table.deletions.unwrap_or(0),
+        })
+    }
 }
 
 /// `rocksdb_livefiles_t`.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LiveFiles(Vec<LiveFile>);
+
+/// `rocksdb_column_family_metadata_options_t`: which tables are asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MetadataOptions {
+    pub(crate) fields: ColumnFamilyMetadataOptions,
+    start: Option<Vec<u8>>,
+    end: Option<Vec<u8>>,
+}
+
+impl MetadataOptions {
+    /// Whether `table` is in the level, and has keys from the start to the end, both included.
+    fn asks_for(&self, table: &LiveTable, order: &KeyOrder) -> bool {
+        let level = usize::try_from(self.fields.level());
+        let ends_before = |start: &[u8]| order.compare(&table.largest, start).is_lt();
+        let begins_after = |end: &[u8]| order.compare(&table.smallest, end).is_gt();
+        level.is_ok_and(|level| level == table.level) | level.is_err()
+            && !self.start.as_deref().is_some_and(ends_before)
+            && !self.end.as_deref().is_some_and(begins_after)
+    }
+}
 
 /// `rocksdb_column_family_metadata_t`.
 #[derive(Debug)]
@@ -50,7 +99,31 @@ fn name_of(table: &LiveTable) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// Where it is.
+fn directory_of(table: &LiveTable) -> String {
+    let directory = table.path.parent().map(|path| path.display().to_string());
+    directory.unwrap_or_default()
+}
+
 impl LiveFiles {
+    /// The tables of `family`. Files of which something cannot be told are left out: there is no place for an error.
+    pub(crate) fn of(db: &Db, family: &ColumnFamily) -> Self {
+        let tables = tables_of(db, family).into_iter();
+        Self(
+            tables
+                .filter_map(|table| LiveFile::of(family.name(), table))
+                .collect(),
+        )
+    }
+
+    /// The folders that its files are in, each once.
+    pub(crate) fn directories(&self) -> Vec<&CString> {
+        let mut found: Vec<_> = self.0.iter().map(|file| &file.directory).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
     fn at(&self, index: i32) -> Option<&LiveFile> {
         usize::try_from(index)
             .ok()
@@ -101,11 +174,22 @@ unsafe extern "C" fn rocksdb_livefiles_name(
     unsafe { text_of(files, index, NAME, |file| &file.name) }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_livefiles_directory(
+    files: *const Handle<LiveFiles>,
+    index: c_int,
+) -> *const c_char {
+    const NAME: &str = "rocksdb_livefiles_directory";
+    // SAFETY: the C program's promise.
+    unsafe { text_of(files, index, NAME, |file| &file.directory) }
+}
+
 pub(crate) mod calls {
-    use std::ffi::CString;
+    use std::ffi::CStr;
 
     use super::{
-        FamilyMetadata, FileMetadata, LevelMetadata, LiveFile, LiveFiles, name_of, tables_of,
+        FamilyMetadata, FileMetadata, LevelMetadata, LiveFile, LiveFiles, MetadataOptions,
+        directory_of, name_of, tables_of,
     };
     use crate::database::Database;
     use crate::family::Family;
@@ -113,25 +197,10 @@ pub(crate) mod calls {
     /// RocksDB's number of levels.
     const LEVELS: usize = 7;
 
-    /// Files of which something cannot be told are left out: there is no place for an error.
     pub(crate) fn livefiles(db: &Database) -> LiveFiles {
-        let mut files = Vec::new();
-        for family in db.db().families() {
-            let Ok(name) = CString::new(family.name()) else {
-                continue;
-            };
-            for table in tables_of(db.db(), &family) {
-                let Ok(file) = CString::new(format!("/{}", name_of(&table))) else {
-                    continue;
-                };
-                files.push(LiveFile {
-                    family: name.clone(),
-                    name: file,
-                    table,
-                });
-            }
-        }
-        LiveFiles(files)
+        let families = db.db().families();
+        let each = families.iter().map(|family| LiveFiles::of(db.db(), family));
+        LiveFiles(each.flat_map(|files| files.0).collect())
     }
 
     pub(crate) fn livefiles_count(files: &LiveFiles) -> i32 {
@@ -139,41 +208,126 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn livefiles_level(files: &LiveFiles, index: i32) -> i32 {
-        let level = files.at(index).map_or(0, |file| file.table.level);
-        i32::try_from(level).unwrap_or(i32::MAX)
+        files.at(index).map_or(0, |file| file.level)
     }
 
     pub(crate) fn livefiles_size(files: &LiveFiles, index: i32) -> usize {
-        let bytes = files.at(index).map_or(0, |file| file.table.bytes);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        files.at(index).map_or(0, |file| file.bytes)
     }
 
     pub(crate) fn livefiles_smallestkey(files: &LiveFiles, index: i32) -> Option<&[u8]> {
-        files.at(index).map(|file| &file.table.smallest[..])
+        files.at(index).map(|file| &file.smallest[..])
     }
 
     pub(crate) fn livefiles_largestkey(files: &LiveFiles, index: i32) -> Option<&[u8]> {
-        files.at(index).map(|file| &file.table.largest[..])
+        files.at(index).map(|file| &file.largest[..])
     }
 
     pub(crate) fn livefiles_entries(files: &LiveFiles, index: i32) -> u64 {
-        files
-            .at(index)
-            .map_or(0, |file| file.table.entries.unwrap_or(0))
+        files.at(index).map_or(0, |file| file.entries)
     }
 
     pub(crate) fn livefiles_deletions(files: &LiveFiles, index: i32) -> u64 {
-        files
-            .at(index)
-            .map_or(0, |file| file.table.deletions.unwrap_or(0))
+        files.at(index).map_or(0, |file| file.deletions)
+    }
+
+    pub(crate) fn livefiles_smallest_seqno(files: &LiveFiles, index: i32) -> u64 {
+        files.at(index).map_or(0, |file| file.smallest_seqno)
+    }
+
+    pub(crate) fn livefiles_largest_seqno(files: &LiveFiles, index: i32) -> u64 {
+        files.at(index).map_or(0, |file| file.largest_seqno)
+    }
+
+    pub(crate) fn livefiles_add(files: &mut LiveFiles, file: Option<LiveFile>) {
+        files.0.extend(file);
+    }
+
+    pub(crate) fn livefile_set_column_family_name(file: &mut LiveFile, name: &CStr) {
+        file.family = name.to_owned();
+    }
+
+    pub(crate) fn livefile_set_name(file: &mut LiveFile, name: &CStr) {
+        file.name = name.to_owned();
+    }
+
+    pub(crate) fn livefile_set_directory(file: &mut LiveFile, directory: &CStr) {
+        file.directory = directory.to_owned();
+    }
+
+    pub(crate) fn livefile_set_level(file: &mut LiveFile, level: i32) {
+        file.level = level;
+    }
+
+    pub(crate) fn livefile_set_size(file: &mut LiveFile, bytes: usize) {
+        file.bytes = bytes;
+    }
+
+    pub(crate) fn livefile_set_smallest_key(file: &mut LiveFile, key: &[u8]) {
+        file.smallest = key.to_vec();
+    }
+
+    pub(crate) fn livefile_set_largest_key(file: &mut LiveFile, key: &[u8]) {
+        file.largest = key.to_vec();
+    }
+
+    pub(crate) fn livefile_set_smallest_seqno(file: &mut LiveFile, seqno: u64) {
+        file.smallest_seqno = seqno;
+    }
+
+    pub(crate) fn livefile_set_largest_seqno(file: &mut LiveFile, seqno: u64) {
+        file.largest_seqno = seqno;
+    }
+
+    pub(crate) fn livefile_set_num_entries(file: &mut LiveFile, entries: u64) {
+        file.entries = entries;
+    }
+
+    pub(crate) fn livefile_set_num_deletions(file: &mut LiveFile, deletions: u64) {
+        file.deletions = deletions;
+    }
+
+    pub(crate) fn column_family_metadata_options_set_start_key(
+        options: &mut MetadataOptions,
+        key: &[u8],
+    ) {
+        options.start = Some(key.to_vec());
+    }
+
+    pub(crate) fn column_family_metadata_options_set_end_key(
+        options: &mut MetadataOptions,
+        key: &[u8],
+    ) {
+        options.end = Some(key.to_vec());
+    }
+
+    pub(crate) fn column_family_metadata_options_get_start_key(
+        options: &MetadataOptions,
+    ) -> Option<&[u8]> {
+        options.start.as_deref()
+    }
+
+    pub(crate) fn column_family_metadata_options_get_end_key(
+        options: &MetadataOptions,
+    ) -> Option<&[u8]> {
+        options.end.as_deref()
     }
 
     pub(crate) fn get_column_family_metadata_cf(
         db: &Database,
         family: Option<&Family>,
     ) -> FamilyMetadata {
+        get_column_family_metadata_cf_with_options(db, family, &MetadataOptions::default())
+    }
+
+    pub(crate) fn get_column_family_metadata_cf_with_options(
+        db: &Database,
+        family: Option<&Family>,
+        options: &MetadataOptions,
+    ) -> FamilyMetadata {
         let family = db.family(family);
-        let tables = tables_of(db.db(), family);
+        let mut tables = tables_of(db.db(), family);
+        tables.retain(|table| options.asks_for(table, family.order()));
         let levels = (0..LEVELS).map(|level| LevelMetadata {
             level,
             files: tables
@@ -232,6 +386,10 @@ pub(crate) mod calls {
 
     pub(crate) fn sst_file_metadata_get_relative_filename(file: &FileMetadata) -> Option<String> {
         Some(name_of(&file.0))
+    }
+
+    pub(crate) fn sst_file_metadata_get_directory(file: &FileMetadata) -> Option<String> {
+        Some(directory_of(&file.0))
     }
 
     pub(crate) fn sst_file_metadata_get_size(file: &FileMetadata) -> u64 {

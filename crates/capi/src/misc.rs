@@ -3,23 +3,20 @@
 use std::ffi::{CStr, c_void};
 use std::path::PathBuf;
 
+use drumlin::RateLimit;
 use drumlin_ffi::bytes::path_of;
 
 /// `rocksdb_memory_allocator_t`, which no function makes.
 #[derive(Debug)]
 pub(crate) struct MemoryAllocator;
 
-/// `rocksdb_logger_t`, which no function makes.
-#[derive(Debug)]
-pub(crate) struct Logger;
+/// `rocksdb_optimistictransactiondb_lock_buckets_t`. Locks are not in buckets here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LockBuckets;
 
-/// `rocksdb_wal_readoptions_t`, which no function makes.
-#[derive(Debug)]
-pub(crate) struct WalReadOptions;
-
-/// `rocksdb_envoptions_t`.
-#[derive(Debug, Default)]
-pub(crate) struct EnvOptions;
+/// `rocksdb_sst_partitioner_factory_t`: where output tables of a compaction are cut. They are cut by size here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Partitioner;
 
 /// `rocksdb_dbpath_t`.
 #[derive(Debug)]
@@ -31,6 +28,25 @@ pub(crate) struct DbPath {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimiter {
     pub(crate) bytes_a_second: u64,
+    /// Whether it follows what is asked for.
+    is_tuned: bool,
+}
+
+impl RateLimiter {
+    fn new(bytes: i64, is_tuned: bool) -> Self {
+        Self {
+            bytes_a_second: u64::try_from(bytes).unwrap_or(0).max(1),
+            is_tuned,
+        }
+    }
+
+    pub(crate) fn to_engine(self) -> RateLimit {
+        match self.is_tuned {
+            // A twentieth is the least.
+            true => RateLimit::Auto(self.bytes_a_second.max(20)),
+            false => RateLimit::Fixed(self.bytes_a_second),
+        }
+    }
 }
 
 /// `rocksdb_perfcontext_t`. Nothing is measured by thread, so all is 0.
@@ -44,7 +60,7 @@ unsafe extern "C" fn rocksdb_free(memory: *mut c_void) {
 }
 
 pub(crate) mod calls {
-    use super::{CStr, DbPath, PerfContext, RateLimiter, path_of};
+    use super::{CStr, DbPath, LockBuckets, Partitioner, PerfContext, RateLimiter, path_of};
 
     pub(crate) fn dbpath_create(path: &CStr, _target_bytes: u64) -> DbPath {
         DbPath {
@@ -57,9 +73,43 @@ pub(crate) mod calls {
         _refill_micros: i64,
         _fairness: i32,
     ) -> RateLimiter {
-        RateLimiter {
-            bytes_a_second: u64::try_from(bytes).unwrap_or(0).max(1),
-        }
+        RateLimiter::new(bytes, false)
+    }
+
+    pub(crate) fn ratelimiter_create_auto_tuned(
+        bytes: i64,
+        _refill_micros: i64,
+        _fairness: i32,
+    ) -> RateLimiter {
+        RateLimiter::new(bytes, true)
+    }
+
+    /// What reads is not slowed down, whatever the mode.
+    pub(crate) fn ratelimiter_create_with_mode(
+        bytes: i64,
+        _refill_micros: i64,
+        _fairness: i32,
+        _mode: i32,
+        is_tuned: bool,
+    ) -> RateLimiter {
+        RateLimiter::new(bytes, is_tuned)
+    }
+
+    pub(crate) fn optimistictransactiondb_lock_buckets_create(
+        _count: usize,
+        _aligned: bool,
+    ) -> LockBuckets {
+        LockBuckets
+    }
+
+    pub(crate) fn optimistictransactiondb_lock_buckets_approximate_memory_usage(
+        _buckets: &LockBuckets,
+    ) -> usize {
+        0
+    }
+
+    pub(crate) fn sst_partitioner_fixed_prefix_factory_create(_len: usize) -> Partitioner {
+        Partitioner
     }
 
     pub(crate) fn set_perf_level(_level: i32) {}

@@ -10,14 +10,17 @@ use std::time::Duration;
 use drumlin::{
     Budget, CompactionFilterFactory, CompactionStyle, Compression, Db, DirectoryFormat, Env, Error,
     FamilyOptions, FifoOptions, KeepChanges, KeyOrder, MergeOperator, Options, PrefixExtractor,
-    RateLimit, Result, TableFormat, Tuning, UniversalOptions,
+    RateLimit, Result, TableFormat, Timings, Tuning, UniversalOptions,
 };
 use drumlin_base::sync::Mutex;
 use drumlin_table::{ChecksumKind, Codec};
 
 use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
+use crate::logger::{Level, Logger};
 use crate::misc::RateLimiter;
+use crate::recorded::Recorded;
 use crate::table_options::BlockOptions;
+use crate::write_buffers::WriteBufferManager;
 
 /// Databases opened with options whose statistics were enabled.
 pub(crate) type Opened = Arc<Mutex<Vec<Db>>>;
@@ -44,6 +47,10 @@ pub(crate) struct OpenOptions {
     pub(crate) threads: Option<usize>,
     pub(crate) db_paths: Vec<PathBuf>,
     pub(crate) statistics: Option<Opened>,
+    pub(crate) statistics_level: Option<i32>,
+    pub(crate) write_buffers: Option<WriteBufferManager>,
+    pub(crate) logger: Logger,
+    pub(crate) recorded: Recorded,
     /// What was set that cannot be done, and what to do instead.
     pub(crate) refused: Option<String>,
 }
@@ -69,6 +76,8 @@ fn codec(number: i32) -> Result<Codec> {
 /// RocksDB's sizes of a write buffer.
 const WRITE_BUFFER_MIN: usize = 64 << 10;
 const MEMORY_MIN: usize = 16 << 20;
+/// RocksDB's seconds for its own choice.
+const NEVER: u64 = u64::MAX - 1;
 /// Levels at most.
 const LEVELS: usize = 7;
 
@@ -95,6 +104,18 @@ impl OpenOptions {
             return refuse(
                 "wal_recovery_mode=3: damage is not skipped; use 2, which stops at it and keeps the rest",
             );
+        }
+        if self.fields.best_efforts_recovery() {
+            return refuse("best_efforts_recovery=true: repair the directory instead");
+        }
+        if self.fields.cf_allow_ingest_behind() {
+            return refuse("cf_allow_ingest_behind=true: no level is kept empty; ingest on top");
+        }
+        if !self.fields.persist_user_defined_timestamps() {
+            return refuse("persist_user_defined_timestamps=false: keys have no timestamps");
+        }
+        if self.fields.disallow_memtable_writes() {
+            return refuse("disallow_memtable_writes=true: every family takes writes");
         }
         if self.db_paths.len() > 1 {
             return refuse("db_paths with several paths: all tables are in one directory");
@@ -135,6 +156,11 @@ impl OpenOptions {
             format: DirectoryFormat::Auto,
             point_in_time_recovery: matches!(self.fields.wal_recovery_mode, Some(0 | 2)),
             tuning: self.tuning(),
+            listener: self.logger.listener(),
+            timings: match self.times_calls() {
+                true => Timings::Calls,
+                false => Timings::Jobs,
+            },
             family,
             env: self.environment(),
             ..Options::default()
@@ -166,6 +192,7 @@ impl OpenOptions {
             .as_ref()
             .and_then(|blocks| blocks.cache.as_ref());
         let is_set = cache.is_some()
+            || self.write_buffers.is_some()
             || fields.write_buffer_size.is_some()
             || fields.db_write_buffer_size.is_some();
         if !is_set {
@@ -177,7 +204,11 @@ impl OpenOptions {
     }
 
     fn buffer_bytes(&self, families: usize) -> usize {
-        match self.fields.db_write_buffer_size() {
+        let managed = self
+            .write_buffers
+            .as_ref()
+            .map_or(0, |manager| manager.bytes());
+        match managed.max(self.fields.db_write_buffer_size()) {
             0 => {
                 let count = usize::try_from(self.fields.max_write_buffer_number()).unwrap_or(2);
                 let each = self.fields.write_buffer_size().max(WRITE_BUFFER_MIN);
@@ -217,7 +248,14 @@ impl OpenOptions {
                     .unwrap_or_default()
                     .max_table_files_size()
                     .max(1),
-                ..FifoOptions::default()
+                ttl_seconds: self
+                    .fields
+                    .ttl
+                    .filter(|seconds| *seconds > 0 && *seconds < NEVER),
+                merge_small: self
+                    .fifo
+                    .as_ref()
+                    .is_some_and(FifoCompactionOptions::allow_compaction),
             }),
             _ => CompactionStyle::Leveled,
         }
@@ -289,9 +327,9 @@ impl OpenOptions {
                 _ => ChecksumKind::Crc32c,
             },
             wal_bytes_max: fields.max_total_wal_size.filter(|bytes| *bytes > 0),
-            background_rate: self.rate.map_or(RateLimit::Unlimited, |rate| {
-                RateLimit::Fixed(rate.bytes_a_second)
-            }),
+            background_rate: self
+                .rate
+                .map_or(RateLimit::Unlimited, RateLimiter::to_engine),
             background_direct_io: fields.use_direct_io_for_flush_and_compaction,
             ..own
         }
@@ -301,6 +339,11 @@ impl OpenOptions {
     pub(crate) fn opened(&self, db: &Db) {
         if let Some(opened) = &self.statistics {
             opened.lock().push(db.clone());
+        }
+        self.logger
+            .line(Level::Info, &format!("opened {}", db.path().display()));
+        if let Some(manager) = &self.write_buffers {
+            manager.serves(db.budget());
         }
         let cache = self
             .blocks

@@ -1,5 +1,7 @@
 //! Setters of `rocksdb_options_t` that are no single numbers.
 
+#[cfg(abi_since = "8.11")]
+use std::ffi::c_char;
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
@@ -15,9 +17,10 @@ use crate::comparator::Ordered;
 use crate::env::Environment;
 use crate::fields::{CuckooTableOptions, FifoCompactionOptions, UniversalCompactionOptions};
 use crate::merge::Operator;
-use crate::misc::{DbPath, Logger, RateLimiter};
+use crate::misc::{DbPath, RateLimiter};
 use crate::table_options::{BlockOptions, FilterPolicy};
 use crate::transform::Transform;
+use crate::write_buffers::WriteBufferManager;
 
 pub(crate) fn options_create_copy(options: &mut OpenOptions) -> OpenOptions {
     options.clone()
@@ -41,12 +44,29 @@ pub(crate) fn options_set_cuckoo_table_factory(
 }
 
 /// Plain tables are the engine's own: RocksDB does not read them.
+#[cfg(not(abi_since = "8.11"))]
 pub(crate) fn options_set_plain_table_factory(
     options: &mut OpenOptions,
     _key_len: u32,
     _bloom_bits: i32,
     _hash_ratio: f64,
     _sparseness: usize,
+) {
+    options.table_format = Some(TableFormat::Plain);
+}
+
+/// As above.
+#[cfg(abi_since = "8.11")]
+pub(crate) fn options_set_plain_table_factory(
+    options: &mut OpenOptions,
+    _key_len: u32,
+    _bloom_bits: i32,
+    _hash_ratio: f64,
+    _sparseness: usize,
+    _full_scan: bool,
+    _store_index: bool,
+    _huge_pages: usize,
+    _encoding: c_char,
 ) {
     options.table_format = Some(TableFormat::Plain);
 }
@@ -138,8 +158,6 @@ pub(crate) fn options_set_env(options: &mut OpenOptions, env: Option<&Environmen
     options.threads = env.and_then(Environment::threads).or(options.threads);
 }
 
-pub(crate) fn options_set_info_log(_options: &mut OpenOptions, _logger: Option<&Logger>) {}
-
 /// The window and the strategy are zlib's own.
 pub(crate) fn options_set_compression_options(
     options: &mut OpenOptions,
@@ -188,33 +206,9 @@ pub(crate) fn options_set_bottommost_compression_options_max_dict_buffer_bytes(
 ) {
 }
 
-pub(crate) fn options_enable_statistics(options: &mut OpenOptions) {
-    options.statistics.get_or_insert_default();
-}
-
-/// Counters of all databases that were opened with these options, added up; null where statistics are not enabled.
-pub(crate) fn options_statistics_get_string(options: &mut OpenOptions) -> Option<String> {
-    let opened = options.statistics.as_ref()?.lock();
-    let mut sums: Vec<(&str, u64)> = Vec::new();
-    for db in opened.iter() {
-        for (at, (name, count)) in db.statistics().tickers().into_iter().enumerate() {
-            match sums.get_mut(at) {
-                Some((_, sum)) => *sum += count,
-                None => sums.push((name, count)),
-            }
-        }
-    }
-    let lines = sums
-        .iter()
-        .map(|(name, count)| format!("{name} COUNT : {count}\n"));
-    Some(lines.collect())
-}
-
 pub(crate) fn options_set_blob_cache(_options: &mut OpenOptions, _cache: Option<&Cache>) {}
 
 pub(crate) fn options_set_row_cache(_options: &mut OpenOptions, _cache: Option<&Cache>) {}
-
-pub(crate) fn options_set_db_log_dir(_options: &mut OpenOptions, _dir: &CStr) {}
 
 pub(crate) fn options_set_wal_dir(options: &mut OpenOptions, dir: &CStr) {
     options.wal_dir = (!dir.is_empty()).then(|| path_of(dir));
@@ -244,6 +238,14 @@ pub(crate) fn options_set_fifo_compaction_options(
     fifo: &mut FifoCompactionOptions,
 ) {
     options.fifo = Some(fifo.clone());
+}
+
+/// Databases with one manager have memory of their own each.
+pub(crate) fn options_set_write_buffer_manager(
+    options: &mut OpenOptions,
+    manager: Option<&WriteBufferManager>,
+) {
+    options.write_buffers = manager.cloned();
 }
 
 pub(crate) fn options_set_ratelimiter(options: &mut OpenOptions, limiter: Option<&RateLimiter>) {
@@ -330,6 +332,25 @@ unsafe extern "C" fn rocksdb_options_set_max_bytes_for_level_multiplier_addition
     unsafe { handle::get_mut(options, NAME) };
 }
 
+/// # Safety
+/// `paths` has `count` handles.
+unsafe fn set_paths(
+    options: *mut Handle<OpenOptions>,
+    paths: *const *const Handle<DbPath>,
+    count: usize,
+    function: &str,
+) {
+    // SAFETY: the C program's promise.
+    let options = unsafe { handle::get_mut(options, function) };
+    // SAFETY: as above.
+    let paths = unsafe { entries(paths, count, function) };
+    let paths = paths.iter().map(|path| {
+        // SAFETY: as above.
+        unsafe { handle::get(*path, function) }.path.clone()
+    });
+    options.db_paths = paths.collect();
+}
+
 /// More than one is refused when the database is opened.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_options_set_db_paths(
@@ -337,14 +358,17 @@ unsafe extern "C" fn rocksdb_options_set_db_paths(
     paths: *const *const Handle<DbPath>,
     count: usize,
 ) {
-    const NAME: &str = "rocksdb_options_set_db_paths";
     // SAFETY: the C program's promise.
-    let options = unsafe { handle::get_mut(options, NAME) };
-    // SAFETY: as above.
-    let paths = unsafe { entries(paths, count, NAME) };
-    let paths = paths.iter().map(|path| {
-        // SAFETY: as above.
-        unsafe { handle::get(*path, NAME) }.path.clone()
-    });
-    options.db_paths = paths.collect();
+    unsafe { set_paths(options, paths, count, "rocksdb_options_set_db_paths") };
+}
+
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_options_set_cf_paths(
+    options: *mut Handle<OpenOptions>,
+    paths: *const *const Handle<DbPath>,
+    count: usize,
+) {
+    // SAFETY: the C program's promise.
+    unsafe { set_paths(options, paths, count, "rocksdb_options_set_cf_paths") };
 }

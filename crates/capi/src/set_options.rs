@@ -15,7 +15,11 @@ use crate::snapshot::ErrPtr;
 ///
 /// # Safety
 /// `texts` has `count` texts.
-unsafe fn texts<'a>(texts: *const *const c_char, count: usize, function: &str) -> Vec<&'a CStr> {
+pub(crate) unsafe fn texts<'a>(
+    texts: *const *const c_char,
+    count: usize,
+    function: &str,
+) -> Vec<&'a CStr> {
     (0..count)
         .map(|at| {
             // SAFETY: the caller's promise.
@@ -69,6 +73,22 @@ unsafe extern "C" fn rocksdb_set_options(
     errptr: ErrPtr,
 ) {
     const NAME: &str = "rocksdb_set_options";
+    // SAFETY: the C program's promise.
+    let db = unsafe { handle::get(db, NAME) };
+    // SAFETY: as above.
+    unsafe { set((db, db.family(None)), count, names, values, errptr, NAME) };
+}
+
+/// Options of the database and of families are set by one list of names.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_set_db_options(
+    db: *mut Handle<Database>,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_set_db_options";
     // SAFETY: the C program's promise.
     let db = unsafe { handle::get(db, NAME) };
     // SAFETY: as above.

@@ -12,6 +12,7 @@ pub(crate) struct Reads {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) lower: Option<Vec<u8>>,
     pub(crate) upper: Option<Vec<u8>>,
+    request_id: Option<Vec<u8>>,
     refused: Option<&'static str>,
 }
 
@@ -85,6 +86,27 @@ pub(crate) mod calls {
     /// As above.
     pub(crate) fn readoptions_set_iterate_lower_bound(options: &mut Reads, key: Option<&[u8]>) {
         options.lower = key.map(<[u8]>::to_vec);
+    }
+
+    /// Kept, and told to nobody.
+    pub(crate) fn readoptions_set_request_id(options: &mut Reads, id: &[u8]) {
+        options.request_id = Some(id.to_vec());
+    }
+
+    pub(crate) fn readoptions_get_request_id(options: &mut Reads) -> Option<&[u8]> {
+        options.request_id.as_deref()
+    }
+
+    pub(crate) fn readoptions_clear_request_id(options: &mut Reads) {
+        options.request_id = None;
+    }
+
+    pub(crate) fn readoptions_has_merge_operand_count_threshold(options: &mut Reads) -> bool {
+        options.fields.merge_operand_count_threshold.is_some()
+    }
+
+    pub(crate) fn readoptions_clear_merge_operand_count_threshold(options: &mut Reads) {
+        options.fields.merge_operand_count_threshold = None;
     }
 
     pub(crate) fn writeoptions_disable_wal(options: &mut Writeoptions, disable: i32) {

@@ -80,4 +80,10 @@ pub(crate) mod calls {
     pub(crate) fn create_snapshot(db: &Database) -> Option<SnapshotOf> {
         Some(SnapshotOf::Own(db.db().snapshot()))
     }
+
+    pub(crate) fn snapshot_get_sequence_number(snapshot: &SnapshotOf) -> u64 {
+        snapshot
+            .share("rocksdb_snapshot_get_sequence_number")
+            .seqno()
+    }
 }

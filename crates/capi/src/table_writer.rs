@@ -64,18 +64,18 @@ pub(crate) mod calls {
 
     use super::TableWriter;
     use crate::comparator::Ordered;
-    use crate::misc::EnvOptions;
+    use crate::fields::Envoptions;
     use crate::options::OpenOptions;
 
     pub(crate) fn sstfilewriter_create(
-        _env: Option<&EnvOptions>,
+        _env: Option<&Envoptions>,
         options: &OpenOptions,
     ) -> TableWriter {
         TableWriter::new(options, None)
     }
 
     pub(crate) fn sstfilewriter_create_with_comparator(
-        _env: Option<&EnvOptions>,
+        _env: Option<&Envoptions>,
         options: &OpenOptions,
         order: Option<&Ordered>,
     ) -> TableWriter {

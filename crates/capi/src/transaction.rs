@@ -16,7 +16,8 @@ use crate::database::Database;
 use crate::error::set;
 use crate::family::{Family, FamilyArrays, open_with};
 use crate::fields::{
-    OptimistictransactionOptions, TransactionOptions as Fields, TransactiondbOptions, Writeoptions,
+    OptimistictransactionOptions, OptimistictransactiondbOptions, TransactionOptions as Fields,
+    TransactiondbOptions, Writeoptions,
 };
 use crate::indexed_batch::Writes;
 use crate::opening::{Mode, Named, Opening};
@@ -58,10 +59,29 @@ fn timeout(millis: i64) -> Duration {
     u64::try_from(millis).map_or(FOREVER, Duration::from_millis)
 }
 
+/// What `make` makes of a database that was just opened, which is closed again where it fails.
+fn made_of<T>(db: &Db, make: impl FnOnce(Db) -> Result<T>) -> Result<T> {
+    let made = make(db.clone());
+    if made.is_err() {
+        // The first error is the one that is told.
+        let _ = db.clone().close();
+    }
+    made
+}
+
 impl TransactionDatabase {
-    pub(crate) fn new(db: Db, options: &TransactiondbOptions) -> Result<Self> {
+    pub(crate) fn new(db: &Db, options: &TransactiondbOptions) -> Result<Self> {
+        made_of(db, |db| Self::over(db, options))
+    }
+
+    fn over(db: Db, options: &TransactiondbOptions) -> Result<Self> {
         if let Some(most @ 1..) = options.max_num_locks {
             let message = format!("max_num_locks={most}: locks are not counted; leave it at -1");
+            return Err(Error::not_supported(message));
+        }
+        if let Some(policy @ 1..) = options.write_policy {
+            let message =
+                format!("write_policy={policy}: writes are made at commit; leave it at 0");
             return Err(Error::not_supported(message));
         }
         let locking = Locking {
@@ -74,7 +94,11 @@ impl TransactionDatabase {
 }
 
 impl OptimisticDatabase {
-    pub(crate) fn new(db: Db) -> Result<Self> {
+    pub(crate) fn new(db: &Db) -> Result<Self> {
+        made_of(db, Self::over)
+    }
+
+    fn over(db: Db) -> Result<Self> {
         let locking = Locking {
             isolation: Isolation::Snapshot,
             ..Locking::default()
@@ -238,7 +262,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
     let opening = (options, name, Mode::ReadWrite);
     let open = |opening: &Opening<'_>, named: &[Named<'_>]| {
         let (db, found) = opening.open(named)?;
-        Ok((TransactionDatabase::new(db, transactions)?, found))
+        Ok((TransactionDatabase::new(&db, transactions)?, found))
     };
     // SAFETY: as above.
     unsafe { open_with(NAME, opening, families, errptr, open) }
@@ -264,10 +288,46 @@ unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
     let opening = (options, name, Mode::ReadWrite);
     let open = |opening: &Opening<'_>, named: &[Named<'_>]| {
         let (db, found) = opening.open(named)?;
-        Ok((OptimisticDatabase::new(db)?, found))
+        Ok((OptimisticDatabase::new(&db)?, found))
     };
     // SAFETY: the C program's promise.
     unsafe { open_with(NAME, opening, families, errptr, open) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options(
+    options: *const Handle<OpenOptions>,
+    transaction_options: *const Handle<OptimistictransactiondbOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    errptr: ErrPtr,
+) -> *mut Handle<OptimisticDatabase> {
+    const NAME: &str = "rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options";
+    // SAFETY: the C program's promise.
+    unsafe { handle::get(transaction_options, NAME) };
+    // SAFETY: as above.
+    unsafe {
+        rocksdb_optimistictransactiondb_open_column_families(
+            options,
+            name,
+            count,
+            names,
+            family_options,
+            handles,
+            errptr,
+        )
+    }
+}
+
+/// As the next.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transactiondb_close_base_db(base: *mut Handle<Database>) {
+    const NAME: &str = "rocksdb_transactiondb_close_base_db";
+    // SAFETY: the C program's promise.
+    guard_infallible(NAME, || unsafe { handle::destroy(base, NAME) });
 }
 
 /// The base handle alone; the database goes on.
@@ -464,6 +524,87 @@ unsafe extern "C" fn rocksdb_transaction_multi_get_cf(
     let families: Vec<_> = families.into_iter().map(Some).collect();
     // SAFETY: as above.
     unsafe { list.answer(NAME, |keys| each(running, options, &families, keys)) };
+}
+
+/// The same, after each key was locked.
+fn each_for_update(
+    running: &mut Running,
+    options: &Reads,
+    families: &[Option<&Family>],
+    keys: &[&[u8]],
+) -> Vec<Result<Option<PinnedSlice>>> {
+    let both = families.iter().zip(keys);
+    both.map(|(family, key)| running.read_for_update(options, *family, key, true))
+        .collect()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transaction_multi_get_for_update(
+    transaction: *mut Handle<Running>,
+    options: *const Handle<Reads>,
+    count: usize,
+    keys: *const *const c_char,
+    lens: *const usize,
+    values: *mut *mut c_char,
+    value_lens: *mut usize,
+    errs: *mut *mut c_char,
+) {
+    const NAME: &str = "rocksdb_transaction_multi_get_for_update";
+    // SAFETY: the C program's promise.
+    let running = unsafe { handle::get_mut(transaction, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let list = KeyList {
+        count,
+        keys,
+        lens,
+        values,
+        value_lens,
+        errs,
+    };
+    let families = vec![None; count];
+    // SAFETY: as above.
+    unsafe {
+        list.answer(NAME, |keys| {
+            each_for_update(running, options, &families, keys)
+        })
+    };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_transaction_multi_get_for_update_cf(
+    transaction: *mut Handle<Running>,
+    options: *const Handle<Reads>,
+    handles: *const *const Handle<Family>,
+    count: usize,
+    keys: *const *const c_char,
+    lens: *const usize,
+    values: *mut *mut c_char,
+    value_lens: *mut usize,
+    errs: *mut *mut c_char,
+) {
+    const NAME: &str = "rocksdb_transaction_multi_get_for_update_cf";
+    // SAFETY: the C program's promise.
+    let running = unsafe { handle::get_mut(transaction, NAME) };
+    // SAFETY: as above.
+    let options = unsafe { handle::get(options, NAME) };
+    let list = KeyList {
+        count,
+        keys,
+        lens,
+        values,
+        value_lens,
+        errs,
+    };
+    // SAFETY: as above.
+    let families = unsafe { families(handles, count, NAME) };
+    let families: Vec<_> = families.into_iter().map(Some).collect();
+    // SAFETY: as above.
+    unsafe {
+        list.answer(NAME, |keys| {
+            each_for_update(running, options, &families, keys)
+        })
+    };
 }
 
 /// The error of a savepoint that is not there, in RocksDB's words.

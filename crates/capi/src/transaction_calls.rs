@@ -12,7 +12,7 @@ use super::{OptimisticDatabase, Running, TransactionDatabase, no_savepoint};
 use crate::batch::Batch;
 use crate::database::Database;
 use crate::family::Family;
-use crate::fields::TransactiondbOptions;
+use crate::fields::{OptimistictransactiondbOptions, TransactiondbOptions};
 use crate::indexed_batch::{Indexed, Overlaid, Writes};
 use crate::iterator::Walk;
 use crate::opening::{Mode, Opening};
@@ -27,7 +27,7 @@ pub(crate) fn transactiondb_open(
     name: &CStr,
 ) -> Result<TransactionDatabase> {
     let (db, _) = Opening::new(options, name, Mode::ReadWrite).open(&[])?;
-    TransactionDatabase::new(db, transactions)
+    TransactionDatabase::new(&db, transactions)
 }
 
 pub(crate) fn optimistictransactiondb_open(
@@ -35,7 +35,21 @@ pub(crate) fn optimistictransactiondb_open(
     name: &CStr,
 ) -> Result<OptimisticDatabase> {
     let (db, _) = Opening::new(options, name, Mode::ReadWrite).open(&[])?;
-    OptimisticDatabase::new(db)
+    OptimisticDatabase::new(&db)
+}
+
+/// How it is validated does not change what is refused.
+pub(crate) fn optimistictransactiondb_open_with_otxn_db_options(
+    options: &OpenOptions,
+    _transactions: &OptimistictransactiondbOptions,
+    name: &CStr,
+) -> Result<OptimisticDatabase> {
+    optimistictransactiondb_open(options, name)
+}
+
+/// Its writes lock what they write, as those of the database do.
+pub(crate) fn transactiondb_get_base_db(db: &TransactionDatabase) -> Database {
+    db.base()
 }
 
 /// Its writes are validated against those of transactions, too.

@@ -62,6 +62,7 @@ impl PrefixExtractor for Whole {
 pub(crate) struct Transform(pub(crate) Arc<dyn PrefixExtractor>);
 
 /// `in_range` is not called: no RocksDB since 5.18 does.
+#[cfg(not(abi_since = "11.8"))]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_slicetransform_create(
     state: *mut c_void,
@@ -69,6 +70,32 @@ unsafe extern "C" fn rocksdb_slicetransform_create(
     cut: Option<Cut>,
     in_domain: Option<InDomain>,
     _in_range: Option<InDomain>,
+    name: NameOf,
+) -> *mut Handle<Transform> {
+    // SAFETY: the C program's promise.
+    unsafe { create(state, destructor, cut, in_domain, name) }
+}
+
+#[cfg(abi_since = "11.8")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_slicetransform_create(
+    state: *mut c_void,
+    destructor: Destructor,
+    cut: Option<Cut>,
+    in_domain: Option<InDomain>,
+    name: NameOf,
+) -> *mut Handle<Transform> {
+    // SAFETY: the C program's promise.
+    unsafe { create(state, destructor, cut, in_domain, name) }
+}
+
+/// # Safety
+/// The functions are for `state`.
+unsafe fn create(
+    state: *mut c_void,
+    destructor: Destructor,
+    cut: Option<Cut>,
+    in_domain: Option<InDomain>,
     name: NameOf,
 ) -> *mut Handle<Transform> {
     const NAME: &str = "rocksdb_slicetransform_create";

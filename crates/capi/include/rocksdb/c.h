@@ -1,4 +1,4 @@
-/* RocksDB's C interface, served by Drumlin: the names, arguments and numbers of RocksDB 7.8.
+/* RocksDB's C interface, served by Drumlin: the names of RocksDB 7.8 to 11.8, with the arguments and the numbers of one.
    Generated from the tables in crates/capi/abi; docs/c.md says what differs from RocksDB.
 
    Errors: a function with `errptr` leaves it as it is on success; on failure it frees the text that is there and puts
@@ -7,6 +7,11 @@
    objects for one. */
 #ifndef DRUMLIN_ROCKSDB_C_H
 #define DRUMLIN_ROCKSDB_C_H
+
+/* The version of RocksDB whose arguments are declared: 708, 811, 911, 1010 or 1108. The library must be built for it. */
+#ifndef DRUMLIN_ROCKSDB_ABI
+#define DRUMLIN_ROCKSDB_ABI 708
+#endif
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,56 +28,138 @@ extern "C" {
 typedef struct rocksdb_backup_engine_info_t rocksdb_backup_engine_info_t;
 typedef struct rocksdb_backup_engine_options_t rocksdb_backup_engine_options_t;
 typedef struct rocksdb_backup_engine_t rocksdb_backup_engine_t;
+typedef struct rocksdb_blob_file_addition_info_t rocksdb_blob_file_addition_info_t;
+typedef struct rocksdb_blob_file_garbage_info_t rocksdb_blob_file_garbage_info_t;
 typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_options_t;
+typedef struct rocksdb_block_cache_trace_options_t rocksdb_block_cache_trace_options_t;
+typedef struct rocksdb_block_cache_trace_writer_options_t rocksdb_block_cache_trace_writer_options_t;
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
+typedef struct rocksdb_column_family_metadata_options_t rocksdb_column_family_metadata_options_t;
 typedef struct rocksdb_column_family_metadata_t rocksdb_column_family_metadata_t;
+typedef struct rocksdb_compaction_file_info_t rocksdb_compaction_file_info_t;
+typedef struct rocksdb_compaction_job_stats_t rocksdb_compaction_job_stats_t;
+typedef struct rocksdb_compaction_options_t rocksdb_compaction_options_t;
+typedef struct rocksdb_compaction_service_options_override_t rocksdb_compaction_service_options_override_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
+typedef struct rocksdb_compactionjobinfo_t rocksdb_compactionjobinfo_t;
+typedef struct rocksdb_compactionservice_jobinfo_t rocksdb_compactionservice_jobinfo_t;
+typedef struct rocksdb_compactionservice_scheduleresponse_t rocksdb_compactionservice_scheduleresponse_t;
+typedef struct rocksdb_compactionservice_t rocksdb_compactionservice_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_comparator_t rocksdb_comparator_t;
+typedef struct rocksdb_create_backup_options_t rocksdb_create_backup_options_t;
 typedef struct rocksdb_cuckoo_table_options_t rocksdb_cuckoo_table_options_t;
 typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_envoptions_t rocksdb_envoptions_t;
+typedef struct rocksdb_eventlistener_t rocksdb_eventlistener_t;
+typedef struct rocksdb_export_import_files_metadata_t rocksdb_export_import_files_metadata_t;
+typedef struct rocksdb_externalfileingestioninfo_t rocksdb_externalfileingestioninfo_t;
 typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
+typedef struct rocksdb_file_checksum_gen_factory_t rocksdb_file_checksum_gen_factory_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
+typedef struct rocksdb_flushjobinfo_t rocksdb_flushjobinfo_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
+typedef struct rocksdb_flushwaloptions_t rocksdb_flushwaloptions_t;
+typedef struct rocksdb_hyper_clock_cache_options_t rocksdb_hyper_clock_cache_options_t;
+typedef struct rocksdb_import_column_family_options_t rocksdb_import_column_family_options_t;
 typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileoptions_t;
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_level_metadata_t rocksdb_level_metadata_t;
+typedef struct rocksdb_livefile_t rocksdb_livefile_t;
+typedef struct rocksdb_livefiles_storage_info_options_t rocksdb_livefiles_storage_info_options_t;
+typedef struct rocksdb_livefiles_storage_info_t rocksdb_livefiles_storage_info_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_logger_t rocksdb_logger_t;
 typedef struct rocksdb_lru_cache_options_t rocksdb_lru_cache_options_t;
 typedef struct rocksdb_memory_allocator_t rocksdb_memory_allocator_t;
 typedef struct rocksdb_memory_consumers_t rocksdb_memory_consumers_t;
 typedef struct rocksdb_memory_usage_t rocksdb_memory_usage_t;
+typedef struct rocksdb_memtableinfo_t rocksdb_memtableinfo_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
+typedef struct rocksdb_open_and_compact_options_t rocksdb_open_and_compact_options_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
+typedef struct rocksdb_optimistictransactiondb_lock_buckets_t rocksdb_optimistictransactiondb_lock_buckets_t;
+typedef struct rocksdb_optimistictransactiondb_options_t rocksdb_optimistictransactiondb_options_t;
 typedef struct rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_t;
 typedef struct rocksdb_options_t rocksdb_options_t;
 typedef struct rocksdb_perfcontext_t rocksdb_perfcontext_t;
+typedef struct rocksdb_pinnable_handle_t rocksdb_pinnable_handle_t;
+typedef struct rocksdb_pinnable_multi_get_t rocksdb_pinnable_multi_get_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_ratelimiter_t rocksdb_ratelimiter_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
+typedef struct rocksdb_replay_options_t rocksdb_replay_options_t;
+typedef struct rocksdb_replayer_t rocksdb_replayer_t;
 typedef struct rocksdb_restore_options_t rocksdb_restore_options_t;
+typedef struct rocksdb_size_approximation_options_t rocksdb_size_approximation_options_t;
 typedef struct rocksdb_slicetransform_t rocksdb_slicetransform_t;
 typedef struct rocksdb_snapshot_t rocksdb_snapshot_t;
+typedef struct rocksdb_sst_file_manager_t rocksdb_sst_file_manager_t;
 typedef struct rocksdb_sst_file_metadata_t rocksdb_sst_file_metadata_t;
+typedef struct rocksdb_sst_partitioner_factory_t rocksdb_sst_partitioner_factory_t;
 typedef struct rocksdb_sstfilewriter_t rocksdb_sstfilewriter_t;
+typedef struct rocksdb_statistics_histogram_data_t rocksdb_statistics_histogram_data_t;
+typedef struct rocksdb_status_ptr_t rocksdb_status_ptr_t;
+typedef struct rocksdb_subcompactionjobinfo_t rocksdb_subcompactionjobinfo_t;
 typedef struct rocksdb_t rocksdb_t;
+typedef struct rocksdb_table_properties_collector_factory_t rocksdb_table_properties_collector_factory_t;
+typedef struct rocksdb_table_properties_t rocksdb_table_properties_t;
+typedef struct rocksdb_trace_options_t rocksdb_trace_options_t;
+typedef struct rocksdb_trace_reader_t rocksdb_trace_reader_t;
 typedef struct rocksdb_transaction_options_t rocksdb_transaction_options_t;
 typedef struct rocksdb_transaction_t rocksdb_transaction_t;
 typedef struct rocksdb_transactiondb_options_t rocksdb_transactiondb_options_t;
 typedef struct rocksdb_transactiondb_t rocksdb_transactiondb_t;
 typedef struct rocksdb_universal_compaction_options_t rocksdb_universal_compaction_options_t;
+typedef struct rocksdb_wait_for_compact_options_t rocksdb_wait_for_compact_options_t;
+typedef struct rocksdb_wal_file_t rocksdb_wal_file_t;
+typedef struct rocksdb_wal_files_t rocksdb_wal_files_t;
 typedef struct rocksdb_wal_iterator_t rocksdb_wal_iterator_t;
 typedef struct rocksdb_wal_readoptions_t rocksdb_wal_readoptions_t;
+typedef struct rocksdb_walfilter_t rocksdb_walfilter_t;
+typedef struct rocksdb_write_buffer_manager_t rocksdb_write_buffer_manager_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
 typedef struct rocksdb_writebatch_wi_t rocksdb_writebatch_wi_t;
 typedef struct rocksdb_writeoptions_t rocksdb_writeoptions_t;
+typedef struct rocksdb_writestallcondition_t rocksdb_writestallcondition_t;
+typedef struct rocksdb_writestallinfo_t rocksdb_writestallinfo_t;
+
+/* Bytes that somebody else holds. */
+typedef struct rocksdb_slice_t {
+  const char* data;
+  size_t size;
+} rocksdb_slice_t;
+
+/* Functions of the program, for objects that are not served yet. */
+typedef rocksdb_compactionservice_scheduleresponse_t* (*rocksdb_compaction_service_schedule_cb)(
+    void* state, const rocksdb_compactionservice_jobinfo_t* info, const char* input, size_t input_len);
+typedef int (*rocksdb_compaction_service_wait_cb)(void* state, const char* job, char** result, size_t* result_len);
+typedef void (*rocksdb_compaction_service_cancel_awaiting_jobs_cb)(void* state);
+typedef void (*rocksdb_compaction_service_on_installation_cb)(void* state, const char* job, int status);
+typedef void (*rocksdb_create_backup_options_progress_cb)(void* state);
+typedef unsigned char (*rocksdb_create_backup_options_exclude_files_cb)(void* state, const char* file, size_t file_len);
+typedef unsigned char (*rocksdb_readoptions_table_filter_cb)(void* state, const rocksdb_table_properties_t* properties);
+typedef void (*rocksdb_walfilter_column_family_log_number_map_cb)(
+    void* state, const uint32_t* ids, const uint64_t* logs, size_t logs_count, const char* const* names,
+    const size_t* name_lens, const uint32_t* name_ids, size_t names_count);
+typedef int (*rocksdb_walfilter_log_record_found_cb)(
+    void* state, unsigned long long log, const char* file, size_t file_len, const rocksdb_writebatch_t* batch,
+    rocksdb_writebatch_t* changed, unsigned char* is_changed);
+typedef void (*on_flush_begin_cb)(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* info);
+typedef void (*on_flush_completed_cb)(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* info);
+typedef void (*on_compaction_begin_cb)(void* state, rocksdb_t* db, const rocksdb_compactionjobinfo_t* info);
+typedef void (*on_compaction_completed_cb)(void* state, rocksdb_t* db, const rocksdb_compactionjobinfo_t* info);
+typedef void (*on_subcompaction_begin_cb)(void* state, const rocksdb_subcompactionjobinfo_t* info);
+typedef void (*on_subcompaction_completed_cb)(void* state, const rocksdb_subcompactionjobinfo_t* info);
+typedef void (*on_external_file_ingested_cb)(void* state, rocksdb_t* db, const rocksdb_externalfileingestioninfo_t* info);
+typedef void (*on_background_error_cb)(void* state, uint32_t reason, rocksdb_status_ptr_t* status);
+typedef void (*on_stall_conditions_changed_cb)(void* state, const rocksdb_writestallinfo_t* info);
+typedef void (*on_memtable_sealed_cb)(void* state, const rocksdb_memtableinfo_t* info);
 
 /* Indexes of a table. */
 enum {
@@ -208,7 +295,113 @@ enum {
   rocksdb_blob_checksum_time = 73,
   rocksdb_blob_decompress_time = 74,
   rocksdb_internal_range_del_reseek_count = 75,
+  rocksdb_block_read_cpu_time = 76,
+  rocksdb_internal_merge_point_lookup_count = 77,
+  rocksdb_data_block_read_byte = 78,
+  rocksdb_index_block_read_byte = 79,
+  rocksdb_filter_block_read_byte = 80,
+  rocksdb_compression_dict_block_read_byte = 81,
+  rocksdb_metadata_block_read_byte = 82,
+  rocksdb_blob_cache_read_byte = 83,
+#if DRUMLIN_ROCKSDB_ABI < 811
   rocksdb_total_metric_count = 78,
+#elif DRUMLIN_ROCKSDB_ABI < 1010
+  rocksdb_total_metric_count = 79,
+#elif DRUMLIN_ROCKSDB_ABI < 1108
+  rocksdb_total_metric_count = 80,
+#else
+  rocksdb_total_metric_count = 86,
+#endif
+};
+
+/* What statistics count and time. */
+enum {
+  rocksdb_statistics_level_disable_all = 0,
+  rocksdb_statistics_level_except_tickers = 0,
+  rocksdb_statistics_level_except_histogram_or_timers = 1,
+  rocksdb_statistics_level_except_timers = 2,
+  rocksdb_statistics_level_except_detailed_timers = 3,
+  rocksdb_statistics_level_except_time_for_mutex = 4,
+  rocksdb_statistics_level_all = 5,
+};
+
+/* What a size is the sum of. */
+enum {
+  rocksdb_size_approximation_flags_none = 0,
+  rocksdb_size_approximation_flags_include_memtable = 1,
+  rocksdb_size_approximation_flags_include_files = 2,
+  rocksdb_size_approximation_flags_include_blob_files = 4,
+};
+
+/* Which blocks stay in the cache. */
+enum {
+  rocksdb_block_based_k_fallback_pinning_tier = 0,
+  rocksdb_block_based_k_none_pinning_tier = 1,
+  rocksdb_block_based_k_flush_and_similar_pinning_tier = 2,
+  rocksdb_block_based_k_all_pinning_tier = 3,
+};
+
+/* How an index block is searched. */
+enum {
+  rocksdb_block_based_table_index_block_search_type_binary = 0,
+  rocksdb_block_based_table_index_block_search_type_interpolation = 1,
+  rocksdb_block_based_table_index_block_search_type_auto = 2,
+};
+
+/* Which table is compacted first. */
+enum {
+  rocksdb_k_by_compensated_size_compaction_pri = 0,
+  rocksdb_k_oldest_largest_seq_first_compaction_pri = 1,
+  rocksdb_k_oldest_smallest_seq_first_compaction_pri = 2,
+  rocksdb_k_min_overlapping_ratio_compaction_pri = 3,
+  rocksdb_k_round_robin_compaction_pri = 4,
+};
+
+/* How a compaction elsewhere ended. */
+enum {
+  rocksdb_compactionservice_jobstatus_success = 0,
+  rocksdb_compactionservice_jobstatus_failure = 1,
+  rocksdb_compactionservice_jobstatus_aborted = 2,
+  rocksdb_compactionservice_jobstatus_use_local = 3,
+};
+
+/* Where a WAL file is. */
+enum {
+  rocksdb_wal_file_type_archived_log = 0,
+  rocksdb_wal_file_type_alive_log = 1,
+};
+
+/* What a filter says of a WAL record. */
+enum {
+  rocksdb_wal_filter_continue_processing = 0,
+  rocksdb_wal_filter_ignore_current_record = 1,
+  rocksdb_wal_filter_stop_replay = 2,
+  rocksdb_wal_filter_corrupted_record = 3,
+};
+
+/* What is left out of a trace. */
+enum {
+  rocksdb_trace_filter_none = 0,
+  rocksdb_trace_filter_get = 1,
+  rocksdb_trace_filter_write = 2,
+  rocksdb_trace_filter_iterator_seek = 4,
+  rocksdb_trace_filter_iterator_seek_for_prev = 8,
+  rocksdb_trace_filter_multi_get = 16,
+};
+
+/* When the writes of transactions go to the database. */
+enum {
+  rocksdb_txndb_write_policy_write_committed = 0,
+  rocksdb_txndb_write_policy_write_prepared = 1,
+  rocksdb_txndb_write_policy_write_unprepared = 2,
+};
+
+/* What became of a key of a list. */
+enum {
+  rocksdb_pinnable_multi_get_not_found = 0,
+  rocksdb_pinnable_multi_get_found = 1,
+  rocksdb_pinnable_multi_get_error = 2,
+  rocksdb_pinnable_multi_get_out_of_bounds = 3,
 };
 
 /* When universal compaction stops to pick. */
@@ -349,7 +542,12 @@ ROCKSDB_LIBRARY_API void rocksdb_flush(rocksdb_t* db, const rocksdb_flushoptions
 ROCKSDB_LIBRARY_API void rocksdb_flush_cf(rocksdb_t* db, const rocksdb_flushoptions_t* options, rocksdb_column_family_handle_t* column_family, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_flush_wal(rocksdb_t* db, unsigned char sync, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_disable_file_deletions(rocksdb_t* db, char** errptr);
+#if DRUMLIN_ROCKSDB_ABI < 911
 ROCKSDB_LIBRARY_API void rocksdb_enable_file_deletions(rocksdb_t* db, unsigned char force, char** errptr);
+#endif
+#if DRUMLIN_ROCKSDB_ABI >= 911
+ROCKSDB_LIBRARY_API void rocksdb_enable_file_deletions(rocksdb_t* db, char** errptr);
+#endif
 ROCKSDB_LIBRARY_API void rocksdb_destroy_db(const rocksdb_options_t* options, const char* name, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_repair_db(const rocksdb_options_t* options, const char* name, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_iter_destroy(rocksdb_iterator_t* iterator);
@@ -672,7 +870,12 @@ ROCKSDB_LIBRARY_API void rocksdb_options_set_max_compaction_bytes(rocksdb_option
 ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_max_compaction_bytes(rocksdb_options_t* options);
 ROCKSDB_LIBRARY_API void rocksdb_options_set_hash_skip_list_rep(rocksdb_options_t* options, size_t value1, int32_t value2, int32_t value3);
 ROCKSDB_LIBRARY_API void rocksdb_options_set_hash_link_list_rep(rocksdb_options_t* options, size_t value);
+#if DRUMLIN_ROCKSDB_ABI < 811
 ROCKSDB_LIBRARY_API void rocksdb_options_set_plain_table_factory(rocksdb_options_t* options, uint32_t value1, int value2, double value3, size_t value4);
+#endif
+#if DRUMLIN_ROCKSDB_ABI >= 811
+ROCKSDB_LIBRARY_API void rocksdb_options_set_plain_table_factory(rocksdb_options_t* options, uint32_t value1, int value2, double value3, size_t value4, unsigned char full_scan_mode, unsigned char store_index_in_file, size_t huge_page_tlb_size, char encoding_type);
+#endif
 ROCKSDB_LIBRARY_API void rocksdb_options_set_min_level_to_compress(rocksdb_options_t* opt, int level);
 ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_huge_page_size(rocksdb_options_t* options, size_t value);
 ROCKSDB_LIBRARY_API size_t rocksdb_options_get_memtable_huge_page_size(rocksdb_options_t* options);
@@ -865,7 +1068,12 @@ ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_destroy(rocksdb_inges
 ROCKSDB_LIBRARY_API void rocksdb_ingest_external_file(rocksdb_t* db, const char* const* file_list, size_t list_len, const rocksdb_ingestexternalfileoptions_t* opt, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_ingest_external_file_cf(rocksdb_t* db, rocksdb_column_family_handle_t* handle, const char* const* file_list, size_t list_len, const rocksdb_ingestexternalfileoptions_t* opt, char** errptr);
 ROCKSDB_LIBRARY_API void rocksdb_try_catch_up_with_primary(rocksdb_t* db, char** errptr);
+#if DRUMLIN_ROCKSDB_ABI < 1108
 ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create(void* state, void (*destructor)(void*), char* (*transform)(void*, const char* key, size_t length, size_t* dst_length), unsigned char (*in_domain)(void*, const char* key, size_t length), unsigned char (*in_range)(void*, const char* key, size_t length), const char* (*name)(void*));
+#endif
+#if DRUMLIN_ROCKSDB_ABI >= 1108
+ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create(void* state, void (*destructor)(void*), char* (*transform)(void*, const char* key, size_t length, size_t* dst_length), unsigned char (*in_domain)(void*, const char* key, size_t length), const char* (*name)(void*));
+#endif
 ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create_fixed_prefix(size_t value);
 ROCKSDB_LIBRARY_API rocksdb_slicetransform_t* rocksdb_slicetransform_create_noop(void);
 ROCKSDB_LIBRARY_API void rocksdb_slicetransform_destroy(rocksdb_slicetransform_t* slicetransform);
@@ -1031,6 +1239,1304 @@ ROCKSDB_LIBRARY_API void rocksdb_disable_manual_compaction(rocksdb_t* db);
 ROCKSDB_LIBRARY_API void rocksdb_enable_manual_compaction(rocksdb_t* db);
 ROCKSDB_LIBRARY_API int rocksdb_property_int(rocksdb_t* db, const char* propname, uint64_t* out_val);
 ROCKSDB_LIBRARY_API int rocksdb_property_int_cf(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const char* propname, uint64_t* out_val);
+ROCKSDB_LIBRARY_API void rocksdb_approximate_sizes_cf_with_flags(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, int num_ranges, const char* const* range_start_key, const size_t* range_start_key_len, const char* const* range_limit_key, const size_t* range_limit_key_len, uint8_t include_flags, uint64_t* sizes, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_approximate_sizes_cf_with_options(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const rocksdb_size_approximation_options_t* options, int num_ranges, const char* const* range_start_key, const size_t* range_start_key_len, const char* const* range_limit_key, const size_t* range_limit_key_len, uint64_t* sizes, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_approximate_sizes_with_options(rocksdb_t* db, const rocksdb_size_approximation_options_t* options, int num_ranges, const char* const* range_start_key, const size_t* range_start_key_len, const char* const* range_limit_key, const size_t* range_limit_key_len, uint64_t* sizes, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_create_new_backup_with_metadata(rocksdb_backup_engine_t* be, rocksdb_t* db, const rocksdb_create_backup_options_t* options, const char* app_metadata, size_t app_metadata_len, uint32_t* backup_id, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_create_new_backup_with_options(rocksdb_backup_engine_t* be, rocksdb_t* db, const rocksdb_create_backup_options_t* options, uint32_t* backup_id, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_backup_engine_info_app_metadata(const rocksdb_backup_engine_info_t* info, int index, size_t* len);
+ROCKSDB_LIBRARY_API const char* rocksdb_backup_engine_options_get_backup_dir(rocksdb_backup_engine_options_t* opt, size_t* size);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_backup_engine_options_get_current_temperatures_override_manifest(rocksdb_backup_engine_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_backup_engine_options_get_io_buffer_size(rocksdb_backup_engine_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_backup_engine_options_get_schema_version(rocksdb_backup_engine_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_backup_engine_options_get_share_files_with_checksum(rocksdb_backup_engine_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_backup_rate_limiter(rocksdb_backup_engine_options_t* options, rocksdb_ratelimiter_t* limiter);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_current_temperatures_override_manifest(rocksdb_backup_engine_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_io_buffer_size(rocksdb_backup_engine_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_restore_rate_limiter(rocksdb_backup_engine_options_t* options, rocksdb_ratelimiter_t* limiter);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_schema_version(rocksdb_backup_engine_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_options_set_share_files_with_checksum(rocksdb_backup_engine_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_backup_engine_stop_backup(rocksdb_backup_engine_t* be);
+ROCKSDB_LIBRARY_API void rocksdb_batched_multi_get_cf_slice(rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t* column_family, size_t num_keys, const rocksdb_slice_t* keys_list, rocksdb_pinnableslice_t** values, char** errs, bool sorted_input);
+ROCKSDB_LIBRARY_API rocksdb_pinnable_multi_get_t* rocksdb_batched_multi_get_pinned_cf(rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t* column_family, size_t num_keys, const rocksdb_slice_t* keys, unsigned char sorted_input);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_addition_info_blob_file_number(const rocksdb_blob_file_addition_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_blob_file_addition_info_blob_file_path(const rocksdb_blob_file_addition_info_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_addition_info_total_blob_bytes(const rocksdb_blob_file_addition_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_addition_info_total_blob_count(const rocksdb_blob_file_addition_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_garbage_info_blob_file_number(const rocksdb_blob_file_garbage_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_blob_file_garbage_info_blob_file_path(const rocksdb_blob_file_garbage_info_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_garbage_info_garbage_blob_bytes(const rocksdb_blob_file_garbage_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_blob_file_garbage_info_garbage_blob_count(const rocksdb_blob_file_garbage_info_t* info);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_clear_user_defined_index_factory(rocksdb_block_based_table_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_block_align(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_block_restart_interval(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_block_based_options_get_block_size(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_block_size_deviation(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_cache_index_and_filter_blocks(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_cache_index_and_filter_blocks_with_high_priority(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_checksum(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API double rocksdb_block_based_options_get_data_block_hash_table_util_ratio(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_data_block_index_type(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_decouple_partitioned_filters(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_detect_filter_construct_corruption(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_enable_index_compression(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_fail_if_no_udi_on_open(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_block_based_options_get_format_version(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_index_block_restart_interval(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_index_block_search_type(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_index_shortening(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_index_type(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_block_based_options_get_initial_auto_readahead_size(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_block_based_options_get_max_auto_readahead_size(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_block_based_options_get_metadata_block_size(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_no_block_cache(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_block_based_options_get_num_file_reads_for_auto_readahead(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_optimize_filters_for_memory(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_partition_filters(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_pin_l0_filter_and_index_blocks_in_cache(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_pin_top_level_index_and_filter(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_block_based_options_get_prepopulate_block_cache(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_block_based_options_get_read_amp_bytes_per_bit(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_separate_key_value_in_data_block(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_block_based_options_get_super_block_alignment_size(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_block_based_options_get_super_block_alignment_space_overhead_ratio(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API double rocksdb_block_based_options_get_uniform_cv_threshold(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_use_delta_encoding(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_use_udi_as_primary_index(rocksdb_block_based_table_options_t* opt);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_block_based_options_get_user_defined_index_factory_name(const rocksdb_block_based_table_options_t* options, size_t* name_len);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_verify_compression(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_block_based_options_get_whole_key_filtering(rocksdb_block_based_table_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_block_align(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_data_block_hash_table_util_ratio(rocksdb_block_based_table_options_t* opt, double v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_decouple_partitioned_filters(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_detect_filter_construct_corruption(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_enable_index_compression(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_fail_if_no_udi_on_open(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_index_block_search_type(rocksdb_block_based_table_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_index_shortening(rocksdb_block_based_table_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_initial_auto_readahead_size(rocksdb_block_based_table_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_max_auto_readahead_size(rocksdb_block_based_table_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_num_file_reads_for_auto_readahead(rocksdb_block_based_table_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_optimize_filters_for_memory(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_partition_pinning_tier(rocksdb_block_based_table_options_t* options, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_prepopulate_block_cache(rocksdb_block_based_table_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_read_amp_bytes_per_bit(rocksdb_block_based_table_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_separate_key_value_in_data_block(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_super_block_alignment_size(rocksdb_block_based_table_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_super_block_alignment_space_overhead_ratio(rocksdb_block_based_table_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_top_level_index_pinning_tier(rocksdb_block_based_table_options_t* options, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_uniform_cv_threshold(rocksdb_block_based_table_options_t* opt, double v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_unpartitioned_pinning_tier(rocksdb_block_based_table_options_t* options, int v);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_use_udi_as_primary_index(rocksdb_block_based_table_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_user_defined_index_factory_from_string(rocksdb_block_based_table_options_t* options, const char* value, size_t value_len, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_block_based_options_set_verify_compression(rocksdb_block_based_table_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API rocksdb_block_cache_trace_options_t* rocksdb_block_cache_trace_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_block_cache_trace_options_destroy(rocksdb_block_cache_trace_options_t* options);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_block_cache_trace_options_get_sampling_frequency(rocksdb_block_cache_trace_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_block_cache_trace_options_set_sampling_frequency(rocksdb_block_cache_trace_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API rocksdb_block_cache_trace_writer_options_t* rocksdb_block_cache_trace_writer_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_block_cache_trace_writer_options_destroy(rocksdb_block_cache_trace_writer_options_t* options);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_block_cache_trace_writer_options_get_max_trace_file_size(rocksdb_block_cache_trace_writer_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_block_cache_trace_writer_options_set_max_trace_file_size(rocksdb_block_cache_trace_writer_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API rocksdb_cache_t* rocksdb_cache_create_hyper_clock(size_t capacity, size_t estimated_entry_charge);
+ROCKSDB_LIBRARY_API rocksdb_cache_t* rocksdb_cache_create_hyper_clock_opts(const rocksdb_hyper_clock_cache_options_t* options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_cache_get_occupancy_count(const rocksdb_cache_t* cache);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_cache_get_table_address_count(const rocksdb_cache_t* cache);
+ROCKSDB_LIBRARY_API rocksdb_export_import_files_metadata_t* rocksdb_checkpoint_export_column_family(rocksdb_checkpoint_t* checkpoint, rocksdb_column_family_handle_t* column_family, const char* export_dir, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_column_family_metadata_options_t* rocksdb_column_family_metadata_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_column_family_metadata_options_destroy(rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_LIBRARY_API const char* rocksdb_column_family_metadata_options_get_end_key(const rocksdb_column_family_metadata_options_t* options, size_t* key_len);
+ROCKSDB_LIBRARY_API int rocksdb_column_family_metadata_options_get_level(rocksdb_column_family_metadata_options_t* opt);
+ROCKSDB_LIBRARY_API const char* rocksdb_column_family_metadata_options_get_start_key(const rocksdb_column_family_metadata_options_t* options, size_t* key_len);
+ROCKSDB_LIBRARY_API void rocksdb_column_family_metadata_options_set_end_key(rocksdb_column_family_metadata_options_t* options, const char* key, size_t key_len);
+ROCKSDB_LIBRARY_API void rocksdb_column_family_metadata_options_set_level(rocksdb_column_family_metadata_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_column_family_metadata_options_set_start_key(rocksdb_column_family_metadata_options_t* options, const char* key, size_t key_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compact_files(rocksdb_t* db, const rocksdb_compaction_options_t* options, const char* const* input_file_names, size_t num_input_file_names, int output_level, int output_path_id, char*** output_file_names, size_t* num_output_file_names, rocksdb_compactionjobinfo_t* compaction_job_info, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compact_files_cf(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const rocksdb_compaction_options_t* options, const char* const* input_file_names, size_t num_input_file_names, int output_level, int output_path_id, char*** output_file_names, size_t* num_output_file_names, rocksdb_compactionjobinfo_t* compaction_job_info, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compact_files_output_file_names_destroy(char** output_file_names, size_t num_output_file_names);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_file_info_file_number(const rocksdb_compaction_file_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compaction_file_info_level(const rocksdb_compaction_file_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_file_info_oldest_blob_file_number(const rocksdb_compaction_file_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_cpu_micros(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_elapsed_micros(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_file_fsync_nanos(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_file_prepare_write_nanos(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_file_range_sync_nanos(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_file_write_nanos(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compaction_job_stats_has_accurate_num_input_records(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compaction_job_stats_is_full_compaction(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compaction_job_stats_is_manual_compaction(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compaction_job_stats_is_remote_compaction(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compaction_job_stats_largest_output_key_prefix(const rocksdb_compaction_job_stats_t* stats, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_blobs_read(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_corrupt_keys(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_expired_deletion_records(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_filtered_input_files(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_filtered_input_files_at_output_level(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_input_deletion_records(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_input_files(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_input_files_at_output_level(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_input_files_trivially_moved(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_input_records(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_output_files(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compaction_job_stats_num_output_files_blob(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_output_records(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_records_replaced(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_single_del_fallthru(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_num_single_del_mismatch(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compaction_job_stats_smallest_output_key_prefix(const rocksdb_compaction_job_stats_t* stats, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_blob_bytes_read(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_input_bytes(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_input_raw_key_bytes(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_input_raw_value_bytes(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_output_bytes(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_output_bytes_blob(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_job_stats_total_skipped_input_bytes(const rocksdb_compaction_job_stats_t* stats);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char* rocksdb_compaction_options_canceled_create(void);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_canceled_destroy(unsigned char* canceled);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_canceled_set(unsigned char* canceled, unsigned char value);
+ROCKSDB_LIBRARY_API rocksdb_compaction_options_t* rocksdb_compaction_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_destroy(rocksdb_compaction_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compaction_options_get_allow_trivial_move(rocksdb_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_compaction_options_get_compression(rocksdb_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compaction_options_get_max_subcompactions(rocksdb_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_options_get_output_file_size_limit(rocksdb_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_compaction_options_get_output_temperature_override(rocksdb_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_allow_trivial_move(rocksdb_compaction_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_canceled(rocksdb_compaction_options_t* options, unsigned char* canceled);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_compression(rocksdb_compaction_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_max_subcompactions(rocksdb_compaction_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_output_file_size_limit(rocksdb_compaction_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_compaction_options_set_output_temperature_override(rocksdb_compaction_options_t* opt, int v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_add_event_listener(rocksdb_compaction_service_options_override_t* override_options, rocksdb_eventlistener_t* event_listener);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_add_table_properties_collector_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_table_properties_collector_factory_t* factory);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compaction_service_options_override_t* rocksdb_compaction_service_options_override_create(void);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compaction_service_options_override_t* rocksdb_compaction_service_options_override_create_from_options(rocksdb_options_t* option);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_destroy(rocksdb_compaction_service_options_override_t* override_options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_block_based_table_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_block_based_table_options_t* table_options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_compaction_filter(rocksdb_compaction_service_options_override_t* override_options, rocksdb_compactionfilter_t* compaction_filter);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_compaction_filter_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_compactionfilterfactory_t* compaction_filter_factory);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_comparator(rocksdb_compaction_service_options_override_t* override_options, rocksdb_comparator_t* comparator);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_cuckoo_table_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_cuckoo_table_options_t* table_options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_env(rocksdb_compaction_service_options_override_t* override_options, rocksdb_env_t* env);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_file_checksum_gen_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_file_checksum_gen_factory_t* factory);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_info_log(rocksdb_compaction_service_options_override_t* override_options, rocksdb_logger_t* logger);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_merge_operator(rocksdb_compaction_service_options_override_t* override_options, rocksdb_mergeoperator_t* merge_operator);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_option(rocksdb_compaction_service_options_override_t* override_options, const char* key, const char* value);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_prefix_extractor(rocksdb_compaction_service_options_override_t* override_options, rocksdb_slicetransform_t* prefix_extractor);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_sst_partitioner_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_sst_partitioner_factory_t* factory);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_statistics(rocksdb_compaction_service_options_override_t* override_options, rocksdb_options_t* options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compactionjobinfo_aborted(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_base_input_level(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_blob_compression_type(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_blob_file_addition_info_t* rocksdb_compactionjobinfo_blob_file_addition_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_blob_file_addition_infos_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_blob_file_garbage_info_t* rocksdb_compactionjobinfo_blob_file_garbage_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_blob_file_garbage_infos_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_cf_id(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_cf_name(const rocksdb_compactionjobinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_compaction_reason(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_compression(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compactionjobinfo_t* rocksdb_compactionjobinfo_create(void);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compactionjobinfo_destroy(rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_elapsed_micros(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_input_file_at(const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_input_file_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_input_file_infos_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_input_files_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_input_records(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_job_id(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_num_corrupt_keys(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_num_input_files(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_num_input_files_at_output_level(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_num_l0_files(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_output_file_at(const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_output_file_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_output_file_infos_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_output_files_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_output_level(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_output_records(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_compaction_job_stats_t* rocksdb_compactionjobinfo_stats(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compactionjobinfo_status(const rocksdb_compactionjobinfo_t* info, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_table_properties_count(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_compactionjobinfo_table_properties_for_file(const rocksdb_compactionjobinfo_t* info, const char* file_name, size_t file_name_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_table_properties_key_at(const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* key_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_compactionjobinfo_table_properties_value_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_thread_id(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_total_input_bytes(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_total_output_bytes(const rocksdb_compactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compactionservice_t* rocksdb_compactionservice_create(void* state, void (*destructor)(void*), rocksdb_compaction_service_schedule_cb schedule, const char* name, rocksdb_compaction_service_wait_cb wait, rocksdb_compaction_service_cancel_awaiting_jobs_cb cancel_awaiting_jobs, rocksdb_compaction_service_on_installation_cb on_installation);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionservice_jobinfo_t_get_base_input_level(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionservice_jobinfo_t_get_cf_id(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionservice_jobinfo_t_get_cf_name(const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionservice_jobinfo_t_get_compaction_reason(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionservice_jobinfo_t_get_db_id(const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionservice_jobinfo_t_get_db_name(const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionservice_jobinfo_t_get_db_session_id(const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionservice_jobinfo_t_get_job_id(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionservice_jobinfo_t_get_output_level(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionservice_jobinfo_t_get_priority(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compactionservice_jobinfo_t_is_bottommost_level(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compactionservice_jobinfo_t_is_full_compaction(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compactionservice_jobinfo_t_is_manual_compaction(const rocksdb_compactionservice_jobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compactionservice_scheduleresponse_t* rocksdb_compactionservice_scheduleresponse_create(const char* scheduled_job_id, int status, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_compactionservice_scheduleresponse_t* rocksdb_compactionservice_scheduleresponse_create_with_status(int status, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_compactionservice_scheduleresponse_get_scheduled_job_id(const rocksdb_compactionservice_scheduleresponse_t* response, size_t* len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_compactionservice_scheduleresponse_getstatus(const rocksdb_compactionservice_scheduleresponse_t* response);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_compactionservice_scheduleresponse_t_destroy(rocksdb_compactionservice_scheduleresponse_t* response);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_compactoptions_get_allow_write_stall(rocksdb_compactoptions_t* options);
+ROCKSDB_LIBRARY_API double rocksdb_compactoptions_get_blob_garbage_collection_age_cutoff(rocksdb_compactoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_compactoptions_get_blob_garbage_collection_policy(rocksdb_compactoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_compactoptions_get_max_subcompactions(rocksdb_compactoptions_t* options);
+ROCKSDB_LIBRARY_API int rocksdb_compactoptions_get_target_path_id(rocksdb_compactoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_compactoptions_set_allow_write_stall(rocksdb_compactoptions_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API void rocksdb_compactoptions_set_blob_garbage_collection_age_cutoff(rocksdb_compactoptions_t* opt, double v);
+ROCKSDB_LIBRARY_API void rocksdb_compactoptions_set_blob_garbage_collection_policy(rocksdb_compactoptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_compactoptions_set_max_subcompactions(rocksdb_compactoptions_t* options, int value);
+ROCKSDB_LIBRARY_API void rocksdb_compactoptions_set_target_path_id(rocksdb_compactoptions_t* options, int value);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_continue_background_work(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_create_backup_options_t* rocksdb_create_backup_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_destroy(rocksdb_create_backup_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_create_backup_options_get_atomic_flush(rocksdb_create_backup_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_create_backup_options_get_background_thread_cpu_priority(rocksdb_create_backup_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_create_backup_options_get_decrease_background_thread_cpu_priority(rocksdb_create_backup_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_create_backup_options_get_flush_before_backup(rocksdb_create_backup_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_atomic_flush(rocksdb_create_backup_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_background_thread_cpu_priority(rocksdb_create_backup_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_decrease_background_thread_cpu_priority(rocksdb_create_backup_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_exclude_files_callback(rocksdb_create_backup_options_t* options, void* state, rocksdb_create_backup_options_exclude_files_cb callback);
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_flush_before_backup(rocksdb_create_backup_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_create_backup_options_set_progress_callback(rocksdb_create_backup_options_t* options, void* state, rocksdb_create_backup_options_progress_cb callback);
+ROCKSDB_LIBRARY_API rocksdb_column_family_handle_t** rocksdb_create_column_families(rocksdb_t* db, const rocksdb_options_t* column_family_options, int num_column_families, const char* const* column_family_names, size_t* lencfs, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_create_column_families_destroy(rocksdb_column_family_handle_t** list);
+ROCKSDB_LIBRARY_API rocksdb_column_family_handle_t* rocksdb_create_column_family_with_import(rocksdb_t* db, rocksdb_options_t* column_family_options, const char* column_family_name, rocksdb_import_column_family_options_t* import_options, rocksdb_export_import_files_metadata_t* metadata, char** errptr);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_cuckoo_options_get_cuckoo_block_size(rocksdb_cuckoo_table_options_t* opt);
+ROCKSDB_LIBRARY_API double rocksdb_cuckoo_options_get_hash_table_ratio(rocksdb_cuckoo_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_cuckoo_options_get_identity_as_first_hash(rocksdb_cuckoo_table_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_cuckoo_options_get_max_search_depth(rocksdb_cuckoo_table_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_cuckoo_options_get_use_module_hash(rocksdb_cuckoo_table_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_cuckoo_options_set_hash_table_ratio(rocksdb_cuckoo_table_options_t* opt, double v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_end_block_cache_trace(rocksdb_t* db, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_end_io_trace(rocksdb_t* db, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_end_trace(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_allow_fallocate(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_envoptions_get_bytes_per_sync(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_envoptions_get_compaction_readahead_size(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_fallocate_with_keep_size(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_fd_cloexec(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_strict_bytes_per_sync(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_use_direct_reads(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_use_direct_writes(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_use_mmap_reads(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_envoptions_get_use_mmap_writes(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_envoptions_get_writable_file_max_buffer_size(rocksdb_envoptions_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_allow_fallocate(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_bytes_per_sync(rocksdb_envoptions_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_compaction_readahead_size(rocksdb_envoptions_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_fallocate_with_keep_size(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_fd_cloexec(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_rate_limiter(rocksdb_envoptions_t* opt, rocksdb_ratelimiter_t* rate_limiter);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_strict_bytes_per_sync(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_direct_reads(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_direct_writes(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_mmap_reads(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_mmap_writes(rocksdb_envoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_writable_file_max_buffer_size(rocksdb_envoptions_t* opt, size_t v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_eventlistener_t* rocksdb_eventlistener_create(void* state, void (*destructor_)(void*), on_flush_begin_cb on_flush_begin, on_flush_completed_cb on_flush_completed, on_compaction_begin_cb on_compaction_begin, on_compaction_completed_cb on_compaction_completed, on_subcompaction_begin_cb on_subcompaction_begin, on_subcompaction_completed_cb on_subcompaction_completed, on_external_file_ingested_cb on_external_file_ingested, on_background_error_cb on_background_error, on_stall_conditions_changed_cb on_stall_conditions_changed, on_memtable_sealed_cb on_memtable_sealed);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_eventlistener_destroy(rocksdb_eventlistener_t* eventlistener);
+ROCKSDB_LIBRARY_API rocksdb_export_import_files_metadata_t* rocksdb_export_import_files_metadata_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_destroy(rocksdb_export_import_files_metadata_t* metadata);
+ROCKSDB_LIBRARY_API char* rocksdb_export_import_files_metadata_get_db_comparator_name(rocksdb_export_import_files_metadata_t* metadata);
+ROCKSDB_LIBRARY_API rocksdb_livefiles_t* rocksdb_export_import_files_metadata_get_files(rocksdb_export_import_files_metadata_t* metadata);
+ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_set_db_comparator_name(rocksdb_export_import_files_metadata_t* metadata, const char* text);
+ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_set_files(rocksdb_export_import_files_metadata_t* metadata, rocksdb_livefiles_t* livefiles);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_cf_name(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_external_file_path(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_externalfileingestioninfo_global_seqno(const rocksdb_externalfileingestioninfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_internal_file_path(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_externalfileingestioninfo_table_properties(const rocksdb_externalfileingestioninfo_t* info);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_fifo_compaction_options_get_age_for_warm(rocksdb_fifo_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_fifo_compaction_options_get_allow_compaction(rocksdb_fifo_compaction_options_t* fifo_opts);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_fifo_compaction_options_get_allow_trivial_copy_when_change_temperature(rocksdb_fifo_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_fifo_compaction_options_get_max_data_files_size(rocksdb_fifo_compaction_options_t* fifo_opts);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_fifo_compaction_options_get_trivial_copy_buffer_size(rocksdb_fifo_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_fifo_compaction_options_get_use_kv_ratio_compaction(rocksdb_fifo_compaction_options_t* fifo_opts);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_age_for_warm(rocksdb_fifo_compaction_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_allow_compaction(rocksdb_fifo_compaction_options_t* fifo_opts, unsigned char allow_compaction);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_allow_trivial_copy_when_change_temperature(rocksdb_fifo_compaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_max_data_files_size(rocksdb_fifo_compaction_options_t* fifo_opts, uint64_t size);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_trivial_copy_buffer_size(rocksdb_fifo_compaction_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_fifo_compaction_options_set_use_kv_ratio_compaction(rocksdb_fifo_compaction_options_t* fifo_opts, unsigned char use_kv_ratio_compaction);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_file_checksum_gen_factory_t* rocksdb_file_checksum_gen_crc32c_factory_create(void);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_file_checksum_gen_factory_destroy(rocksdb_file_checksum_gen_factory_t* factory);
+ROCKSDB_LIBRARY_API void rocksdb_flush_cfs(rocksdb_t* db, const rocksdb_flushoptions_t* options, rocksdb_column_family_handle_t** column_family, int num_column_families, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_flush_wal_with_options(rocksdb_t* db, const rocksdb_flushwaloptions_t* options, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_blob_compression_type(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_blob_file_addition_info_t* rocksdb_flushjobinfo_blob_file_addition_info_at(const rocksdb_flushjobinfo_t* info, size_t pos);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_flushjobinfo_blob_file_addition_infos_count(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_cf_id(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_flushjobinfo_cf_name(const rocksdb_flushjobinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_file_number(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_flushjobinfo_file_path(const rocksdb_flushjobinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_flush_reason(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_flushjobinfo_job_id(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_largest_seqno(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_oldest_blob_file_number(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_smallest_seqno(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_flushjobinfo_table_properties(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_thread_id(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushjobinfo_triggered_writes_slowdown(const rocksdb_flushjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushjobinfo_triggered_writes_stop(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushoptions_get_allow_write_stall(rocksdb_flushoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushoptions_get_force_atomic_flush(rocksdb_flushoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushoptions_get_listener_wait(rocksdb_flushoptions_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_flushoptions_set_allow_write_stall(rocksdb_flushoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_flushoptions_set_force_atomic_flush(rocksdb_flushoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_flushoptions_set_listener_wait(rocksdb_flushoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API rocksdb_flushwaloptions_t* rocksdb_flushwaloptions_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_flushwaloptions_destroy(rocksdb_flushwaloptions_t* options);
+ROCKSDB_LIBRARY_API int rocksdb_flushwaloptions_get_rate_limiter_priority(rocksdb_flushwaloptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_flushwaloptions_get_sync(rocksdb_flushwaloptions_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_flushwaloptions_set_rate_limiter_priority(rocksdb_flushwaloptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_flushwaloptions_set_sync(rocksdb_flushwaloptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_cf_with_options(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_LIBRARY_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_with_options(rocksdb_t* db, const rocksdb_column_family_metadata_options_t* options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_wal_file_t* rocksdb_get_current_wal_file(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API char* rocksdb_get_db_identity(rocksdb_t* db, size_t* id_len);
+ROCKSDB_LIBRARY_API rocksdb_column_family_handle_t* rocksdb_get_default_column_family_handle(rocksdb_t* db);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_get_into_buffer(rocksdb_t* db, const rocksdb_readoptions_t* options, const char* key, size_t keylen, char* buffer, size_t buffer_size, size_t* vallen, unsigned char* found, char** errptr);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_get_into_buffer_cf(rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t* column_family, const char* key, size_t keylen, char* buffer, size_t buffer_size, size_t* vallen, unsigned char* found, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_livefiles_storage_info_t* rocksdb_get_livefiles_storage_info(rocksdb_t* db, const rocksdb_livefiles_storage_info_options_t* options, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_pinnable_handle_t* rocksdb_get_pinned_cf_v2(rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t* column_family, const char* key, size_t keylen, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_pinnable_handle_t* rocksdb_get_pinned_v2(rocksdb_t* db, const rocksdb_readoptions_t* options, const char* key, size_t keylen, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_wal_files_t* rocksdb_get_sorted_wal_files(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_hyper_clock_cache_options_t* rocksdb_hyper_clock_cache_options_create(size_t capacity, size_t estimated_entry_charge);
+ROCKSDB_LIBRARY_API void rocksdb_hyper_clock_cache_options_destroy(rocksdb_hyper_clock_cache_options_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_hyper_clock_cache_options_set_capacity(rocksdb_hyper_clock_cache_options_t* options, size_t value);
+ROCKSDB_LIBRARY_API void rocksdb_hyper_clock_cache_options_set_estimated_entry_charge(rocksdb_hyper_clock_cache_options_t* options, size_t value);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_hyper_clock_cache_options_set_memory_allocator(rocksdb_hyper_clock_cache_options_t* options, rocksdb_memory_allocator_t* allocator);
+ROCKSDB_LIBRARY_API void rocksdb_hyper_clock_cache_options_set_num_shard_bits(rocksdb_hyper_clock_cache_options_t* options, int value);
+ROCKSDB_LIBRARY_API rocksdb_import_column_family_options_t* rocksdb_import_column_family_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_import_column_family_options_destroy(rocksdb_import_column_family_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_import_column_family_options_get_move_files(rocksdb_import_column_family_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_import_column_family_options_set_move_files(rocksdb_import_column_family_options_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_allow_blocking_flush(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_allow_db_generated_files(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_allow_global_seqno(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_fail_if_not_bottommost_level(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_failed_move_fall_back_to_copy(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_ingestexternalfileoptions_get_file_opening_threads(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_fill_cache(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_ingest_behind(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_link_files(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_move_files(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_prefetch_lmax_index_and_filter_blocks(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_snapshot_consistency(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_verify_checksums_before_ingest(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_ingestexternalfileoptions_get_verify_checksums_readahead_size(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_verify_file_checksum(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_ingestexternalfileoptions_get_write_global_seqno(rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_allow_db_generated_files(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_fail_if_not_bottommost_level(rocksdb_ingestexternalfileoptions_t* opt, unsigned char fail_if_not_bottommost_level);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_failed_move_fall_back_to_copy(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_file_opening_threads(rocksdb_ingestexternalfileoptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_fill_cache(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_link_files(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_prefetch_lmax_index_and_filter_blocks(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_verify_checksums_before_ingest(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_verify_checksums_readahead_size(rocksdb_ingestexternalfileoptions_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_verify_file_checksum(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_ingestexternalfileoptions_set_write_global_seqno(rocksdb_ingestexternalfileoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API rocksdb_slice_t rocksdb_iter_key_slice(const rocksdb_iterator_t* iter);
+ROCKSDB_LIBRARY_API void rocksdb_iter_refresh(const rocksdb_iterator_t* iter, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_slice_t rocksdb_iter_timestamp_slice(const rocksdb_iterator_t* iter);
+ROCKSDB_LIBRARY_API rocksdb_slice_t rocksdb_iter_value_slice(const rocksdb_iterator_t* iter);
+ROCKSDB_LIBRARY_API rocksdb_livefile_t* rocksdb_livefile_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_destroy(rocksdb_livefile_t* livefile);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_column_family_name(rocksdb_livefile_t* livefile, const char* text);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_directory(rocksdb_livefile_t* livefile, const char* text);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_largest_key(rocksdb_livefile_t* livefile, const char* text, size_t len);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_largest_seqno(rocksdb_livefile_t* livefile, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_level(rocksdb_livefile_t* livefile, int value);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_name(rocksdb_livefile_t* livefile, const char* text);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_num_deletions(rocksdb_livefile_t* livefile, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_num_entries(rocksdb_livefile_t* livefile, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_size(rocksdb_livefile_t* livefile, size_t value);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_smallest_key(rocksdb_livefile_t* livefile, const char* text, size_t len);
+ROCKSDB_LIBRARY_API void rocksdb_livefile_set_smallest_seqno(rocksdb_livefile_t* livefile, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_add(rocksdb_livefiles_t* livefiles, rocksdb_livefile_t* livefile);
+ROCKSDB_LIBRARY_API rocksdb_livefiles_t* rocksdb_livefiles_create(void);
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_directory(const rocksdb_livefiles_t* livefiles, int index);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_largest_seqno(const rocksdb_livefiles_t* livefiles, int index);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_smallest_seqno(const rocksdb_livefiles_t* livefiles, int index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_livefiles_storage_info_count(const rocksdb_livefiles_storage_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_storage_info_destroy(rocksdb_livefiles_storage_info_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_storage_info_directory(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_storage_info_file_checksum(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_storage_info_file_checksum_func_name(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_storage_info_file_number(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_livefiles_storage_info_file_type(const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_LIBRARY_API rocksdb_livefiles_storage_info_options_t* rocksdb_livefiles_storage_info_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_storage_info_options_destroy(rocksdb_livefiles_storage_info_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_livefiles_storage_info_options_get_atomic_flush(rocksdb_livefiles_storage_info_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_livefiles_storage_info_options_get_include_checksum_info(rocksdb_livefiles_storage_info_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_storage_info_options_get_wal_size_for_flush(rocksdb_livefiles_storage_info_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_storage_info_options_set_atomic_flush(rocksdb_livefiles_storage_info_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_storage_info_options_set_include_checksum_info(rocksdb_livefiles_storage_info_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_livefiles_storage_info_options_set_wal_size_for_flush(rocksdb_livefiles_storage_info_options_t* opt, uint64_t v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_storage_info_relative_filename(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_livefiles_storage_info_replacement_contents(const rocksdb_livefiles_storage_info_t* info, size_t index, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_livefiles_storage_info_size(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_livefiles_storage_info_temperature(const rocksdb_livefiles_storage_info_t* info, size_t index);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_livefiles_storage_info_trim_to_size(const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_LIBRARY_API rocksdb_logger_t* rocksdb_logger_create_callback_logger(int log_level, void (*)(void* priv, unsigned lev, char* msg, size_t len), void* priv);
+ROCKSDB_LIBRARY_API rocksdb_logger_t* rocksdb_logger_create_stderr_logger(int log_level, const char* prefix);
+ROCKSDB_LIBRARY_API void rocksdb_logger_destroy(rocksdb_logger_t* logger);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_memtableinfo_cf_name(const rocksdb_memtableinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_earliest_seqno(const rocksdb_memtableinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_first_seqno(const rocksdb_memtableinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_memtableinfo_newest_udt(const rocksdb_memtableinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_num_deletes(const rocksdb_memtableinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_num_entries(const rocksdb_memtableinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_replayer_t* rocksdb_new_default_replayer(rocksdb_t* db, rocksdb_column_family_handle_t** column_families, size_t num_column_families, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const char* trace_path, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API char* rocksdb_open_and_compact(const char* db_path, const char* output_directory, const char* input, size_t input_len, size_t* output_len, const rocksdb_compaction_service_options_override_t* override_options, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char* rocksdb_open_and_compact_canceled_create(void);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_open_and_compact_canceled_destroy(unsigned char* canceled);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_open_and_compact_canceled_set(unsigned char* canceled, unsigned char value);
+ROCKSDB_LIBRARY_API rocksdb_open_and_compact_options_t* rocksdb_open_and_compact_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_open_and_compact_options_destroy(rocksdb_open_and_compact_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_open_and_compact_options_get_allow_resumption(rocksdb_open_and_compact_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_open_and_compact_options_set_allow_resumption(rocksdb_open_and_compact_options_t* options, unsigned char allow_resumption);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_open_and_compact_options_set_canceled(rocksdb_open_and_compact_options_t* options, unsigned char* canceled);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API char* rocksdb_open_and_compact_with_options(const rocksdb_open_and_compact_options_t* options, const char* db_path, const char* output_directory, const char* input, size_t input_len, size_t* output_len, const rocksdb_compaction_service_options_override_t* override_options, char** errptr);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_optimistictransaction_options_get_set_snapshot(rocksdb_optimistictransaction_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_optimistictransactiondb_lock_buckets_approximate_memory_usage(rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_LIBRARY_API rocksdb_optimistictransactiondb_lock_buckets_t* rocksdb_optimistictransactiondb_lock_buckets_create(size_t bucket_count, unsigned char cache_aligned);
+ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_lock_buckets_destroy(rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_LIBRARY_API rocksdb_optimistictransactiondb_t* rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options(const rocksdb_options_t* options, const rocksdb_optimistictransactiondb_options_t* otxn_db_options, const char* name, int num_column_families, const char* const* column_family_names, const rocksdb_options_t* const* column_family_options, rocksdb_column_family_handle_t** column_family_handles, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_optimistictransactiondb_t* rocksdb_optimistictransactiondb_open_with_otxn_db_options(const rocksdb_options_t* options, const rocksdb_optimistictransactiondb_options_t* otxn_db_options, const char* name, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_optimistictransactiondb_options_t* rocksdb_optimistictransactiondb_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_destroy(rocksdb_optimistictransactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_optimistictransactiondb_options_get_occ_lock_buckets(rocksdb_optimistictransactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_optimistictransactiondb_options_get_validate_policy(rocksdb_optimistictransactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_set_occ_lock_buckets(rocksdb_optimistictransactiondb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_set_shared_lock_buckets(rocksdb_optimistictransactiondb_options_t* opt, rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_set_validate_policy(rocksdb_optimistictransactiondb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(rocksdb_options_t* options, size_t window_size, size_t num_dels_trigger, double deletion_ratio);
+ROCKSDB_LIBRARY_API void rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(rocksdb_options_t* options, size_t window_size, size_t num_dels_trigger, double deletion_ratio, uint64_t min_file_size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_add_eventlistener(rocksdb_options_t* options, rocksdb_eventlistener_t* eventlistener);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_add_table_properties_collector_factory(rocksdb_options_t* options, rocksdb_table_properties_collector_factory_t* factory);
+ROCKSDB_LIBRARY_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_add(rocksdb_options_t* opt, int compaction_style);
+ROCKSDB_LIBRARY_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_clear(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_calculate_sst_write_lifetime_hint_set_contains(rocksdb_options_t* opt, int compaction_style);
+ROCKSDB_LIBRARY_API size_t rocksdb_options_calculate_sst_write_lifetime_hint_set_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_remove(rocksdb_options_t* opt, int compaction_style);
+ROCKSDB_LIBRARY_API void rocksdb_options_checksum_handoff_file_types_add(rocksdb_options_t* opt, int file_type);
+ROCKSDB_LIBRARY_API void rocksdb_options_checksum_handoff_file_types_clear(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_checksum_handoff_file_types_contains(rocksdb_options_t* opt, int file_type);
+ROCKSDB_LIBRARY_API size_t rocksdb_options_checksum_handoff_file_types_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_options_checksum_handoff_file_types_remove(rocksdb_options_t* opt, int file_type);
+ROCKSDB_LIBRARY_API void rocksdb_options_clear_wal_filter(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_allow_2pc(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_allow_data_in_errors(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_allow_fallocate(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_async_wal_precreate(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_avoid_flush_during_recovery(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_avoid_flush_during_shutdown(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_background_close_inactive_wals(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_best_efforts_recovery(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_bgerror_resume_retry_interval(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_blob_direct_write_partitions(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint8_t rocksdb_options_get_block_protection_bytes_per_key(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_bottommost_file_compaction_delay(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_cf_allow_ingest_behind(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_compaction_pri(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_compaction_verify_record_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API const char* rocksdb_options_get_daily_offpeak_time_utc(rocksdb_options_t* opt, size_t* size);
+ROCKSDB_LIBRARY_API const char* rocksdb_options_get_db_host_id(rocksdb_options_t* opt, size_t* size);
+ROCKSDB_LIBRARY_API const char* rocksdb_options_get_db_log_dir(rocksdb_options_t* opt, size_t* size);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_default_temperature(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_default_write_temperature(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_delayed_write_rate(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_disallow_memtable_writes(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_dump_malloc_stats(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enable_blob_direct_write(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enable_thread_tracking(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enforce_single_del_contracts(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enforce_write_buffer_manager_during_recovery(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_fast_sst_open(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_flush_verify_memtable_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_follower_catchup_retry_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_follower_catchup_retry_wait_ms(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_follower_refresh_catchup_period_ms(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_force_consistency_checks(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API rocksdb_logger_t* rocksdb_options_get_info_log(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_last_level_temperature(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_options_get_log_readahead_size(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_lowest_used_cache_tier(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_max_bgerror_resume_count(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_max_compaction_trigger_wakeup_seconds(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_max_manifest_space_amp_pct(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_max_write_batch_group_size_bytes(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_memtable_avg_op_scan_flush_trigger(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_memtable_batch_lookup_optimization(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_memtable_max_range_deletions(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_memtable_op_scan_flush_trigger(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_memtable_protection_bytes_per_key(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_memtable_verify_per_key_checksum_on_seek(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_memtable_whole_key_filtering(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_metadata_write_temperature(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_min_tombstones_for_range_conversion(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_open_files_async(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_optimize_manifest_for_recovery(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_paranoid_file_checks(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_paranoid_memory_checks(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_periodic_compaction_seconds(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_persist_stats_to_disk(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_persist_user_defined_timestamps(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_preclude_last_level_data_seconds(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_prefix_seek_opt_in_only(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_preserve_internal_time_seconds(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_read_io_executor_threads(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API double rocksdb_options_get_read_triggered_compaction_threshold(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_reuse_manifest_on_open(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_sample_for_compression(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_statistics_level(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API size_t rocksdb_options_get_stats_history_buffer_size(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_strict_bytes_per_sync(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_strict_max_successive_merges(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_target_file_size_is_upper_bound(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_track_and_verify_wals(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_track_and_verify_wals_in_manifest(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_ttl(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_two_write_queues(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_options_get_uncache_aggressiveness(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_use_direct_io_for_compaction_reads(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_verify_manifest_content_on_close(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_verify_output_flags(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_verify_sst_unique_id_in_manifest(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API const char* rocksdb_options_get_wal_dir(rocksdb_options_t* opt, size_t* size);
+ROCKSDB_LIBRARY_API int rocksdb_options_get_wal_write_temperature(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_write_dbid_to_manifest(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_write_identity_file(rocksdb_options_t* options);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_write_thread_max_yield_usec(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_get_write_thread_slow_yield_usec(rocksdb_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_allow_2pc(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_allow_data_in_errors(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_allow_fallocate(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_async_wal_precreate(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_avoid_flush_during_recovery(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_avoid_flush_during_shutdown(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_background_close_inactive_wals(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_best_efforts_recovery(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_bgerror_resume_retry_interval(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_direct_write_partitions(rocksdb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_block_protection_bytes_per_key(rocksdb_options_t* opt, uint8_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_bottommost_file_compaction_delay(rocksdb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_cf_allow_ingest_behind(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_cf_paths(rocksdb_options_t* options, const rocksdb_dbpath_t** path_values, size_t num_paths);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_compaction_pri(rocksdb_options_t* options, int value);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_set_compaction_service(rocksdb_options_t* options, rocksdb_compactionservice_t* service);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_compaction_verify_record_count(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_daily_offpeak_time_utc(rocksdb_options_t* opt, const char* v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_db_host_id(rocksdb_options_t* opt, const char* v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_default_temperature(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_default_write_temperature(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_delayed_write_rate(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_disallow_memtable_writes(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_blob_direct_write(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_thread_tracking(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_enforce_single_del_contracts(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_enforce_write_buffer_manager_during_recovery(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_fast_sst_open(rocksdb_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_set_file_checksum_gen_factory(rocksdb_options_t* options, rocksdb_file_checksum_gen_factory_t* factory);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_flush_verify_memtable_count(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_follower_catchup_retry_count(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_follower_catchup_retry_wait_ms(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_follower_refresh_catchup_period_ms(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_force_consistency_checks(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_last_level_temperature(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_log_readahead_size(rocksdb_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_lowest_used_cache_tier(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_max_bgerror_resume_count(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_max_compaction_trigger_wakeup_seconds(rocksdb_options_t* opt, uint64_t val);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_max_manifest_space_amp_pct(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_max_write_batch_group_size_bytes(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_avg_op_scan_flush_trigger(rocksdb_options_t* options, uint32_t value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_batch_lookup_optimization(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_max_range_deletions(rocksdb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_op_scan_flush_trigger(rocksdb_options_t* options, uint32_t value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_protection_bytes_per_key(rocksdb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_memtable_verify_per_key_checksum_on_seek(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_metadata_write_temperature(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_min_tombstones_for_range_conversion(rocksdb_options_t* options, uint32_t value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_open_files_async(rocksdb_options_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_optimize_manifest_for_recovery(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_paranoid_file_checks(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_paranoid_memory_checks(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_periodic_compaction_seconds(rocksdb_options_t* options, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_persist_stats_to_disk(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_persist_user_defined_timestamps(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_preclude_last_level_data_seconds(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_prefix_seek_opt_in_only(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_preserve_internal_time_seconds(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_read_io_executor_threads(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_read_triggered_compaction_threshold(rocksdb_options_t* opt, double val);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_reuse_manifest_on_open(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_sample_for_compression(rocksdb_options_t* opt, uint64_t v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_set_sst_file_manager(rocksdb_options_t* opt, rocksdb_sst_file_manager_t* sfm);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_sst_partitioner_factory(rocksdb_options_t* options, rocksdb_sst_partitioner_factory_t* factory);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_statistics_level(rocksdb_options_t* options, int level);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_stats_history_buffer_size(rocksdb_options_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_strict_bytes_per_sync(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_strict_max_successive_merges(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_target_file_size_is_upper_bound(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_track_and_verify_wals(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_track_and_verify_wals_in_manifest(rocksdb_options_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_ttl(rocksdb_options_t* options, uint64_t value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_two_write_queues(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_uncache_aggressiveness(rocksdb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_use_direct_io_for_compaction_reads(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_verify_manifest_content_on_close(rocksdb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_verify_output_flags(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_verify_sst_unique_id_in_manifest(rocksdb_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_options_set_wal_filter(rocksdb_options_t* options, rocksdb_walfilter_t* walfilter);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_wal_write_temperature(rocksdb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_write_buffer_manager(rocksdb_options_t* opt, rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_write_identity_file(rocksdb_options_t* options, unsigned char value);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_write_thread_max_yield_usec(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_set_write_thread_slow_yield_usec(rocksdb_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t* opt, uint32_t histogram_type, rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_options_statistics_get_ticker_count(rocksdb_options_t* opt, uint32_t ticker_type);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_pause_background_work(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_pinnable_handle_destroy(rocksdb_pinnable_handle_t* handle);
+ROCKSDB_LIBRARY_API const char* rocksdb_pinnable_handle_get_value(const rocksdb_pinnable_handle_t* handle, size_t* vallen);
+ROCKSDB_LIBRARY_API size_t rocksdb_pinnable_multi_get_count(const rocksdb_pinnable_multi_get_t* multi_get);
+ROCKSDB_LIBRARY_API void rocksdb_pinnable_multi_get_destroy(rocksdb_pinnable_multi_get_t* multi_get);
+ROCKSDB_LIBRARY_API int rocksdb_pinnable_multi_get_result(const rocksdb_pinnable_multi_get_t* multi_get, size_t index, const char** value, size_t* value_size, const char** error, size_t* error_size);
+ROCKSDB_LIBRARY_API rocksdb_ratelimiter_t* rocksdb_ratelimiter_create_auto_tuned(int64_t rate_bytes_per_sec, int64_t refill_period_us, int32_t fairness);
+ROCKSDB_LIBRARY_API rocksdb_ratelimiter_t* rocksdb_ratelimiter_create_with_mode(int64_t rate_bytes_per_sec, int64_t refill_period_us, int32_t fairness, int mode, bool auto_tuned);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_clear_merge_operand_count_threshold(rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_clear_request_id(rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_clear_table_filter(rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_clear_table_index_factory(rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_adaptive_readahead(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_allow_unprepared_value(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_async_io(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_auto_prefix_mode(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_auto_readahead_size(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_auto_refresh_iterator_with_snapshot(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_readoptions_get_io_activity(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_readoptions_get_merge_operand_count_threshold(rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_get_optimize_multiget_for_io(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_readoptions_get_rate_limiter_priority(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API const char* rocksdb_readoptions_get_request_id(rocksdb_readoptions_t* options, size_t* request_id_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_readoptions_get_table_index_factory_name(const rocksdb_readoptions_t* options, size_t* name_len);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_readoptions_get_value_size_soft_limit(rocksdb_readoptions_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_has_merge_operand_count_threshold(rocksdb_readoptions_t* options);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_readoptions_has_table_filter(const rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_adaptive_readahead(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_allow_unprepared_value(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_async_io(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_auto_prefix_mode(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_auto_readahead_size(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_io_activity(rocksdb_readoptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_merge_operand_count_threshold(rocksdb_readoptions_t* options, size_t threshold);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_optimize_multiget_for_io(rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_rate_limiter_priority(rocksdb_readoptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_request_id(rocksdb_readoptions_t* options, const char* request_id, size_t request_id_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_table_filter(rocksdb_readoptions_t* options, void* state, void (*destructor)(void*), rocksdb_readoptions_table_filter_cb table_filter);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_table_index_factory_from_string(rocksdb_readoptions_t* options, const char* value, size_t value_len, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_value_size_soft_limit(rocksdb_readoptions_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API rocksdb_replay_options_t* rocksdb_replay_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_replay_options_destroy(rocksdb_replay_options_t* options);
+ROCKSDB_LIBRARY_API double rocksdb_replay_options_get_fast_forward(rocksdb_replay_options_t* options);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_replay_options_get_num_threads(rocksdb_replay_options_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_replay_options_set_fast_forward(rocksdb_replay_options_t* options, double fast_forward);
+ROCKSDB_LIBRARY_API void rocksdb_replay_options_set_num_threads(rocksdb_replay_options_t* options, uint32_t num_threads);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_replayer_destroy(rocksdb_replayer_t* replayer);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_replayer_get_header_timestamp(const rocksdb_replayer_t* replayer);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_replayer_prepare(rocksdb_replayer_t* replayer, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_replayer_replay(rocksdb_replayer_t* replayer, const rocksdb_replay_options_t* options, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_reset_status(rocksdb_status_ptr_t* status_ptr);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_restore_options_get_keep_log_files(rocksdb_restore_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_restore_options_get_mode(rocksdb_restore_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_restore_options_set_mode(rocksdb_restore_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_set_db_options(rocksdb_t* db, int count, const char* const* keys, const char* const* values, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_size_approximation_options_t* rocksdb_size_approximation_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_size_approximation_options_destroy(rocksdb_size_approximation_options_t* options);
+ROCKSDB_LIBRARY_API double rocksdb_size_approximation_options_get_files_size_error_margin(rocksdb_size_approximation_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_size_approximation_options_get_include_blob_files(rocksdb_size_approximation_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_size_approximation_options_get_include_files(rocksdb_size_approximation_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_size_approximation_options_get_include_memtables(rocksdb_size_approximation_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_size_approximation_options_set_files_size_error_margin(rocksdb_size_approximation_options_t* opt, double v);
+ROCKSDB_LIBRARY_API void rocksdb_size_approximation_options_set_include_blob_files(rocksdb_size_approximation_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_size_approximation_options_set_include_files(rocksdb_size_approximation_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_size_approximation_options_set_include_memtables(rocksdb_size_approximation_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_snapshot_get_sequence_number(const rocksdb_snapshot_t* snapshot);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_sst_file_manager_t* rocksdb_sst_file_manager_create(rocksdb_env_t* env);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_sst_file_manager_destroy(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int64_t rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API double rocksdb_sst_file_manager_get_max_trash_db_ratio(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_sst_file_manager_get_total_size(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_sst_file_manager_get_total_trash_size(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API bool rocksdb_sst_file_manager_is_max_allowed_space_reached(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API bool rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions(rocksdb_sst_file_manager_t* sfm);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_sst_file_manager_set_compaction_buffer_size(rocksdb_sst_file_manager_t* sfm, uint64_t compaction_buffer_size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(rocksdb_sst_file_manager_t* sfm, int64_t delete_rate);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_sst_file_manager_set_max_allowed_space_usage(rocksdb_sst_file_manager_t* sfm, uint64_t max_allowed_space);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_sst_file_manager_set_max_trash_db_ratio(rocksdb_sst_file_manager_t* sfm, double ratio);
+ROCKSDB_LIBRARY_API char* rocksdb_sst_file_metadata_get_directory(rocksdb_sst_file_metadata_t* file_meta);
+ROCKSDB_LIBRARY_API void rocksdb_sst_partitioner_factory_destroy(rocksdb_sst_partitioner_factory_t* factory);
+ROCKSDB_LIBRARY_API rocksdb_sst_partitioner_factory_t* rocksdb_sst_partitioner_fixed_prefix_factory_create(size_t prefix_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_start_block_cache_trace(rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_start_block_cache_trace_with_options(rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const rocksdb_block_cache_trace_options_t* options, const rocksdb_block_cache_trace_writer_options_t* writer_options, const char* trace_path, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_start_io_trace(rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_start_trace(rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_statistics_histogram_data_t* rocksdb_statistics_histogram_data_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_statistics_histogram_data_destroy(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_average(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_statistics_histogram_data_get_count(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_max(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_median(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_min(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_p95(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_p99(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_std_dev(rocksdb_statistics_histogram_data_t* data);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_statistics_histogram_data_get_sum(rocksdb_statistics_histogram_data_t* data);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_status_ptr_get_error(rocksdb_status_ptr_t* status, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_subcompactionjobinfo_base_input_level(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_subcompactionjobinfo_blob_compression_type(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_subcompactionjobinfo_cf_id(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_subcompactionjobinfo_cf_name(const rocksdb_subcompactionjobinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_subcompactionjobinfo_compaction_reason(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint32_t rocksdb_subcompactionjobinfo_compression(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_subcompactionjobinfo_job_id(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_subcompactionjobinfo_output_level(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_compaction_job_stats_t* rocksdb_subcompactionjobinfo_stats(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_subcompactionjobinfo_status(const rocksdb_subcompactionjobinfo_t* info, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_subcompactionjobinfo_subcompaction_job_id(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_subcompactionjobinfo_thread_id(const rocksdb_subcompactionjobinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_table_properties_collector_factory_destroy(rocksdb_table_properties_collector_factory_t* factory);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_column_family_id(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_column_family_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_comparator_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_compression_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_compression_options(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_creation_time(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_data_block_restart_interval(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_data_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_db_host_id(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_db_id(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_db_session_id(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_external_sst_file_global_seqno_offset(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_fast_compression_estimated_data_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_file_creation_time(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_filter_policy_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_filter_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_fixed_key_len(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_format_version(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_table_properties_has_key_largest_seqno(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API unsigned char rocksdb_table_properties_has_key_smallest_seqno(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_index_block_restart_interval(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_index_key_is_user_key(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_index_partitions(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_index_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_index_value_is_delta_encoded(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_key_largest_seqno(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_key_smallest_seqno(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_merge_operator_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_newest_key_time(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_data_blocks(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_data_blocks_compression_bypassed(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_data_blocks_compression_rejected(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_deletions(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_entries(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_filter_entries(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_merge_operands(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_range_deletions(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_num_uniform_blocks(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_oldest_key_time(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_orig_file_number(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_prefix_extractor_name(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_property_collectors_names(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_raw_key_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_raw_value_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_table_properties_readable_properties_count(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_readable_properties_key_at(const rocksdb_table_properties_t* props, size_t pos, size_t* key_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_readable_properties_value_at(const rocksdb_table_properties_t* props, size_t pos, size_t* value_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_separate_key_value_in_data_block(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_seqno_to_time_mapping(const rocksdb_table_properties_t* props, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_slow_compression_estimated_data_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_tail_start_offset(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_top_level_index_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_udi_is_primary_index(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_uncompressed_data_size(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_table_properties_user_collected_properties_count(const rocksdb_table_properties_t* props);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_user_collected_properties_key_at(const rocksdb_table_properties_t* props, size_t pos, size_t* key_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_table_properties_user_collected_properties_value_at(const rocksdb_table_properties_t* props, size_t pos, size_t* value_len);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_table_properties_user_defined_timestamps_persisted(const rocksdb_table_properties_t* props);
+ROCKSDB_LIBRARY_API rocksdb_trace_options_t* rocksdb_trace_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_trace_options_destroy(rocksdb_trace_options_t* options);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_trace_options_get_filter(rocksdb_trace_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_trace_options_get_max_trace_file_size(rocksdb_trace_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_trace_options_get_preserve_write_order(rocksdb_trace_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_trace_options_get_sampling_frequency(rocksdb_trace_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_trace_options_set_filter(rocksdb_trace_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_trace_options_set_max_trace_file_size(rocksdb_trace_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_trace_options_set_preserve_write_order(rocksdb_trace_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_trace_options_set_sampling_frequency(rocksdb_trace_options_t* opt, uint64_t v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_trace_reader_close(rocksdb_trace_reader_t* reader, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_trace_reader_t* rocksdb_trace_reader_create(rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const char* trace_path, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_trace_reader_destroy(rocksdb_trace_reader_t* reader);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API char* rocksdb_trace_reader_read(rocksdb_trace_reader_t* reader, size_t* size, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_trace_reader_reset(rocksdb_trace_reader_t* reader, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_multi_get_for_update(rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options, size_t num_keys, const char* const* keys_list, const size_t* keys_list_sizes, char** values_list, size_t* values_list_sizes, char** errs);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_multi_get_for_update_cf(rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options, const rocksdb_column_family_handle_t* const* column_families, size_t num_keys, const char* const* keys_list, const size_t* keys_list_sizes, char** values_list, size_t* values_list_sizes, char** errs);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_commit_bypass_memtable(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_deadlock_detect(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transaction_options_get_deadlock_detect_depth(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transaction_options_get_deadlock_timeout_us(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transaction_options_get_expiration(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_transaction_options_get_large_txn_commit_optimize_byte_threshold(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_transaction_options_get_large_txn_commit_optimize_threshold(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transaction_options_get_lock_timeout(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_transaction_options_get_max_write_batch_size(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_set_snapshot(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_skip_concurrency_control(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_skip_prepare(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_use_only_the_last_commit_time_batch_for_recovery(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transaction_options_get_write_batch_flush_threshold(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transaction_options_get_write_batch_track_timestamp_size(rocksdb_transaction_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_commit_bypass_memtable(rocksdb_transaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_deadlock_timeout_us(rocksdb_transaction_options_t* opt, int64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_large_txn_commit_optimize_byte_threshold(rocksdb_transaction_options_t* opt, uint64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_large_txn_commit_optimize_threshold(rocksdb_transaction_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_skip_concurrency_control(rocksdb_transaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_use_only_the_last_commit_time_batch_for_recovery(rocksdb_transaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_write_batch_flush_threshold(rocksdb_transaction_options_t* opt, int64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transaction_options_set_write_batch_track_timestamp_size(rocksdb_transaction_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_transaction_put_log_data(rocksdb_transaction_t* txn, const char* blob, size_t len);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_close_base_db(rocksdb_t* base_db);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_flush_cfs(rocksdb_transactiondb_t* txn_db, const rocksdb_flushoptions_t* options, rocksdb_column_family_handle_t** column_families, int num_column_families, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_flush_wal_with_options(rocksdb_transactiondb_t* txn_db, const rocksdb_flushwaloptions_t* options, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_t* rocksdb_transactiondb_get_base_db(rocksdb_transactiondb_t* txn_db);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transactiondb_options_get_default_lock_timeout(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transactiondb_options_get_default_write_batch_flush_threshold(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transactiondb_options_get_enable_udt_validation(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_transactiondb_options_get_max_num_deadlocks(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transactiondb_options_get_max_num_locks(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_transactiondb_options_get_num_stripes(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transactiondb_options_get_rollback_merge_operands(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transactiondb_options_get_skip_concurrency_control(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API int64_t rocksdb_transactiondb_options_get_transaction_lock_timeout(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API uint32_t rocksdb_transactiondb_options_get_txn_commit_bypass_memtable_threshold(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_transactiondb_options_get_use_per_key_point_lock_mgr(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_transactiondb_options_get_write_policy(rocksdb_transactiondb_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_default_write_batch_flush_threshold(rocksdb_transactiondb_options_t* opt, int64_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_enable_udt_validation(rocksdb_transactiondb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_max_num_deadlocks(rocksdb_transactiondb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_rollback_merge_operands(rocksdb_transactiondb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_skip_concurrency_control(rocksdb_transactiondb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_txn_commit_bypass_memtable_threshold(rocksdb_transactiondb_options_t* opt, uint32_t v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_use_per_key_point_lock_mgr(rocksdb_transactiondb_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_transactiondb_options_set_write_policy(rocksdb_transactiondb_options_t* opt, int v);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_universal_compaction_options_get_allow_trivial_move(rocksdb_universal_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_universal_compaction_options_get_incremental(rocksdb_universal_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_universal_compaction_options_get_max_read_amp(rocksdb_universal_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_universal_compaction_options_get_reduce_file_locking(rocksdb_universal_compaction_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_universal_compaction_options_set_allow_trivial_move(rocksdb_universal_compaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_universal_compaction_options_set_incremental(rocksdb_universal_compaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_universal_compaction_options_set_max_read_amp(rocksdb_universal_compaction_options_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_universal_compaction_options_set_reduce_file_locking(rocksdb_universal_compaction_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_verify_checksum(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_verify_checksum_with_options(rocksdb_t* db, const rocksdb_readoptions_t* options, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_verify_file_checksums(rocksdb_t* db, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_verify_file_checksums_with_options(rocksdb_t* db, const rocksdb_readoptions_t* options, char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact(rocksdb_t* db, rocksdb_wait_for_compact_options_t* options, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_wait_for_compact_options_t* rocksdb_wait_for_compact_options_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_destroy(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_wait_for_compact_options_get_abort_on_pause(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_wait_for_compact_options_get_close_db(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_wait_for_compact_options_get_flush(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API uint64_t rocksdb_wait_for_compact_options_get_timeout(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_wait_for_compact_options_get_wait_for_purge(rocksdb_wait_for_compact_options_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_set_abort_on_pause(rocksdb_wait_for_compact_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_set_close_db(rocksdb_wait_for_compact_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_set_flush(rocksdb_wait_for_compact_options_t* opt, unsigned char v);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_set_timeout(rocksdb_wait_for_compact_options_t* opt, uint64_t microseconds);
+ROCKSDB_LIBRARY_API void rocksdb_wait_for_compact_options_set_wait_for_purge(rocksdb_wait_for_compact_options_t* opt, unsigned char v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_wal_file_destroy(rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_wal_file_log_number(const rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_wal_file_path_name(const rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_wal_file_size_file_bytes(const rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API uint64_t rocksdb_wal_file_start_sequence(const rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API int rocksdb_wal_file_type(const rocksdb_wal_file_t* file);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API size_t rocksdb_wal_files_count(const rocksdb_wal_files_t* files);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_wal_files_destroy(rocksdb_wal_files_t* files);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_wal_file_t* rocksdb_wal_files_get_wal_file(const rocksdb_wal_files_t* files, size_t index);
+ROCKSDB_LIBRARY_API rocksdb_wal_readoptions_t* rocksdb_wal_readoptions_create(void);
+ROCKSDB_LIBRARY_API void rocksdb_wal_readoptions_destroy(rocksdb_wal_readoptions_t* options);
+ROCKSDB_LIBRARY_API unsigned char rocksdb_wal_readoptions_get_verify_checksums(rocksdb_wal_readoptions_t* options);
+ROCKSDB_LIBRARY_API void rocksdb_wal_readoptions_set_verify_checksums(rocksdb_wal_readoptions_t* options, unsigned char verify_checksums);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API rocksdb_walfilter_t* rocksdb_walfilter_create(void* state, void (*destructor)(void*), rocksdb_walfilter_column_family_log_number_map_cb column_family_log_number_map, rocksdb_walfilter_log_record_found_cb log_record_found, const char* (*name)(void*));
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_walfilter_destroy(rocksdb_walfilter_t* walfilter);
+ROCKSDB_LIBRARY_API size_t rocksdb_write_buffer_manager_buffer_size(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API bool rocksdb_write_buffer_manager_cost_to_cache(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create(size_t buffer_size, bool allow_stall);
+ROCKSDB_LIBRARY_API rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create_with_cache(size_t buffer_size, const rocksdb_cache_t* cache, bool allow_stall);
+ROCKSDB_LIBRARY_API void rocksdb_write_buffer_manager_destroy(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API size_t rocksdb_write_buffer_manager_dummy_entries_in_cache_usage(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API bool rocksdb_write_buffer_manager_enabled(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API size_t rocksdb_write_buffer_manager_memory_usage(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API size_t rocksdb_write_buffer_manager_mutable_memtable_memory_usage(rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_LIBRARY_API void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t* wbm, bool new_allow_stall);
+ROCKSDB_LIBRARY_API void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t* wbm, size_t new_size);
+ROCKSDB_LIBRARY_API rocksdb_writebatch_t* rocksdb_writebatch_create_with_params(size_t reserved_bytes, size_t max_bytes, size_t protection_bytes_per_key, size_t default_cf_ts_sz);
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_iterate_cf(rocksdb_writebatch_t* writebatch, void* state, void (*put_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char* v, size_t vlen), void (*deleted_cf)(void*, uint32_t cfid, const char* k, size_t klen), void (*merge_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char* v, size_t vlen));
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_iterate_cf_ld(rocksdb_writebatch_t* writebatch, void* state, void (*put_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char* v, size_t vlen), void (*deleted_cf)(void*, uint32_t cfid, const char* k, size_t klen), void (*merge_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char* v, size_t vlen), void (*log_data)(void*, const char* blob, size_t blob_len));
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_iterate_ld(rocksdb_writebatch_t* writebatch, void* state, void (*put)(void*, const char* k, size_t klen, const char* v, size_t vlen), void (*deleted)(void*, const char* k, size_t klen), void (*log_data)(void*, const char* blob, size_t blob_len));
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_update_timestamps(rocksdb_writebatch_t* wb, const char* ts, size_t tslen, void* state, size_t (*get_ts_size)(void*, uint32_t), char** errptr);
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_verify_checksum(rocksdb_writebatch_t* b, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_iterator_t* rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(rocksdb_writebatch_wi_t* wbwi, rocksdb_iterator_t* base_iterator, rocksdb_column_family_handle_t* cf, const rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API rocksdb_iterator_t* rocksdb_writebatch_wi_create_iterator_with_base_readopts(rocksdb_writebatch_wi_t* wbwi, rocksdb_iterator_t* base_iterator, const rocksdb_readoptions_t* options);
+ROCKSDB_LIBRARY_API rocksdb_writebatch_wi_t* rocksdb_writebatch_wi_create_with_params(rocksdb_comparator_t* backup_index_comparator, size_t reserved_bytes, unsigned char overwrite_key, size_t max_bytes, size_t protection_bytes_per_key);
+ROCKSDB_LIBRARY_API rocksdb_pinnableslice_t* rocksdb_writebatch_wi_get_pinned_from_batch_and_db(rocksdb_writebatch_wi_t* wbwi, rocksdb_t* db, const rocksdb_readoptions_t* options, const char* key, size_t keylen, char** errptr);
+ROCKSDB_LIBRARY_API rocksdb_pinnableslice_t* rocksdb_writebatch_wi_get_pinned_from_batch_and_db_cf(rocksdb_writebatch_wi_t* wbwi, rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t* column_family, const char* key, size_t keylen, char** errptr);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API void rocksdb_writebatch_wi_update_timestamps(rocksdb_writebatch_wi_t* wbwi, const char* ts, size_t tslen, void* state, size_t (*get_ts_size)(void*, uint32_t), char** errptr);
+ROCKSDB_LIBRARY_API int rocksdb_writeoptions_get_io_activity(rocksdb_writeoptions_t* opt);
+ROCKSDB_LIBRARY_API size_t rocksdb_writeoptions_get_protection_bytes_per_key(rocksdb_writeoptions_t* opt);
+ROCKSDB_LIBRARY_API int rocksdb_writeoptions_get_rate_limiter_priority(rocksdb_writeoptions_t* opt);
+ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_io_activity(rocksdb_writeoptions_t* opt, int v);
+ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_protection_bytes_per_key(rocksdb_writeoptions_t* opt, size_t v);
+ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_rate_limiter_priority(rocksdb_writeoptions_t* opt, int v);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const char* rocksdb_writestallinfo_cf_name(const rocksdb_writestallinfo_t* info, size_t* size);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_cur(const rocksdb_writestallinfo_t* info);
+/* Not implemented: it says so. */
+ROCKSDB_LIBRARY_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_prev(const rocksdb_writestallinfo_t* info);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@ use drumlin_fs::Env;
 
 use crate::compaction::CancelToken;
 use crate::db::engine::{Engine, Running};
+use crate::db::identity::stored_identity;
 use crate::db::open::OpenMode;
 use crate::db::{open, reader};
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
@@ -717,6 +718,16 @@ impl Db {
     /// Counters since the database was opened.
     pub fn statistics(&self) -> &Statistics {
         &self.engine.store.watch.statistics
+    }
+
+    /// The database's id, as the file IDENTITY has it; `None` in a directory of LevelDB. Copies have the same, and so has a backup
+    /// that is restored.
+    ///
+    /// # Errors
+    /// `Io`; `Shutdown`.
+    pub fn identity(&self) -> Result<Option<String>> {
+        let _call = self.engine.store.begin_call()?;
+        stored_identity(&self.engine.store.id.env, self.path())
     }
 
     /// The directory.
