@@ -3,6 +3,7 @@
 //! A file is pinned by every version that names it (and by the owner of one taken out of a version)
 //! through the `Arc` of its description; when the last of those goes, the file may be deleted.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use super::edit::BlobFileAddition;
@@ -27,18 +28,24 @@ impl<T> LeftFiles<T> {
         self.files.push((number, Arc::downgrade(file)));
     }
 
-    /// The files nobody has any more, each given once. Cost: of the files noted.
+    /// The files nobody has any more, each given once. A follower that opened its database anew has two descriptions of a
+    /// file, either of which may be the last. Cost: of the files noted.
     pub(super) fn take_free(&mut self) -> Vec<u64> {
-        let mut free = Vec::new();
+        let mut free = BTreeSet::new();
         self.files.retain(|(number, file)| {
             let pinned =
                 file.strong_count() > 0 && !drumlin_base::bug!("files-removed-under-readers");
             if !pinned {
-                free.push(*number);
+                free.insert(*number);
             }
             pinned
         });
-        free
+        if !free.is_empty() && !drumlin_base::bug!("file-free-by-one-description") {
+            self.files.iter().for_each(|(number, _)| {
+                free.remove(number);
+            });
+        }
+        free.into_iter().collect()
     }
 
     /// The files somebody still has, themselves.
@@ -100,6 +107,23 @@ mod tests {
         assert_eq!(left.take_free(), [1]);
         assert!(left.take_free().is_empty());
         drop(b);
+        assert_eq!(left.take_free(), [2]);
+    }
+
+    #[test]
+    fn a_file_is_free_once_nobody_has_either_of_its_descriptions() {
+        let mut left = LeftFiles::default();
+        let (before, after) = (Arc::new("a"), Arc::new("a"));
+        left.add(1, &before);
+        left.add(1, &after);
+        drop(after);
+        assert!(left.take_free().is_empty());
+        drop(before);
+        assert_eq!(left.take_free(), [1]);
+        let (before, after) = (Arc::new("b"), Arc::new("b"));
+        left.add(2, &before);
+        left.add(2, &after);
+        drop((before, after));
         assert_eq!(left.take_free(), [2]);
     }
 }
