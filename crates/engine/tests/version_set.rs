@@ -365,9 +365,14 @@ fn every_family_is_to_be_named_and_in_its_order() {
     let error = open(&options(&[])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("other"), "{error}");
-    let mut reading = options(&[]);
-    reading.read_only = true;
-    let mut set = open(&reading).unwrap();
+    let bytewise = |name: &str, stored: Option<&str>| {
+        assert_eq!(stored, Some(KeyOrder::Bytewise.name()), "{name}");
+        Ok(KeyOrder::Bytewise)
+    };
+    let reading =
+        VersionSet::recover_to_read(Arc::clone(&files), dir(), Profile::RocksDb, &bytewise);
+    let mut set = reading.unwrap();
+    assert_eq!(set.families().len(), 2);
     let refused = set.log_and_apply(vec![VersionEdit::default()]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
     let unknown = open(&options(&["other", "third"])).unwrap_err();

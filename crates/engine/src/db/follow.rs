@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
+use drumlin_base::{Error, ErrorKind, Result, SeqNo};
 
 use crate::db::engine::Engine;
+use crate::db::settle::may_pass;
 use crate::db::{reader, recover};
 use crate::files::held_files::HeldFiles;
-use crate::files::names;
 use crate::maintenance::families::make_family;
 use crate::options::settings::{FamilyOptions, Options};
 use crate::options::stored as stored_options;
@@ -110,7 +110,7 @@ impl Following {
                     tracing::debug!(reason, "the follower opens the database anew");
                     return self.reopen();
                 }
-                Err(error) if !reader::may_pass(&error) => return Err(error),
+                Err(error) if !may_pass(&error) => return Err(error),
                 Err(_) if failures == FAILURES_MAX => return self.reopen(),
                 Err(_) => failures += 1,
             }
@@ -129,7 +129,7 @@ impl Following {
         let options = &self.options;
         let new = self
             .versions
-            .take_in(&|name, order| order_of(options, name, order))?;
+            .take_in(&|name, order| stored_options::order_of(options, name, order))?;
         self.is_changed |= !new.is_nothing;
         self.unheld.extend(new);
         self.versions.check_new(&mut self.unheld)?;
@@ -257,19 +257,12 @@ impl Following {
             show_families(engine, state, versions);
             state.versions.take_over(versions);
         });
-        let dir = &store.id.dir;
-        for number in versions.take_obsolete_tables() {
-            if !versions.has_table(number) {
-                store.caches.table_cache.evict(number);
-                held.release(&names::table(dir, number));
-                held.release(&names::leveldb_table(dir, number));
-            }
+        let (tables, blobs) = held.release_obsolete(&store.id.dir, versions);
+        for table in tables {
+            store.caches.table_cache.evict(table);
         }
-        for number in versions.take_obsolete_blobs() {
-            if !versions.has_blob(number) {
-                store.caches.blob_cache.evict(number);
-                held.release(&names::blob(dir, number));
-            }
+        for blob in blobs {
+            store.caches.blob_cache.evict(blob);
         }
     }
 
@@ -342,18 +335,6 @@ fn show_families(engine: &Engine, state: &mut State, versions: &VersionSet) {
     let shown = engine.store.families.load();
     if before != state.families.len() || !shown.keys().eq(state.families.keys()) {
         engine.store.publish_families(state);
-    }
-}
-
-/// The key order of the new family `name`, which was written in the order called `order`.
-fn order_of(options: &Options, name: &str, order: &str) -> Result<KeyOrder> {
-    let found = stored_options::of_order(options, Some(order)).order;
-    match found.name() == order {
-        true => Ok(found),
-        false => Err(Error::invalid_argument(format!(
-            "family {name:?} was written in the order of {order}, not of {}",
-            found.name()
-        ))),
     }
 }
 

@@ -16,5 +16,6 @@ pub(crate) mod open;
 pub(crate) mod range;
 pub(crate) mod reader;
 pub(crate) mod recover;
+pub(crate) mod settle;
 pub(crate) mod typed;
 pub(crate) mod view;

@@ -24,7 +24,7 @@ use crate::db::engine::Engine;
 use crate::db::identity::{
     session_id, stored_identity, stored_or_new_identity, write_identity_file,
 };
-use crate::db::{foreign, recover};
+use crate::db::{foreign, recover, settle};
 use crate::family::column_family::{DEFAULT_FAMILY, Family, next_store};
 use crate::family::super_version::SuperVersion;
 use crate::files::held_files::HeldFiles;
@@ -60,7 +60,7 @@ use crate::write::env::WriteEnv;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OpenMode<'a> {
     ReadWrite,
-    /// Only by `reader.rs`, with the files it holds.
+    /// All families, and only by `reader.rs`, with the files it holds.
     ReadOnly {
         held: &'a HeldFiles,
         follows: bool,
@@ -98,12 +98,30 @@ pub(crate) fn open(
         true => DirectoryFormat::LevelDb,
         false => DirectoryFormat::RocksDb,
     };
-    let stored = stored_options::read(dir, &options)?;
+    let mut stored = stored_options::read(dir, &options)?;
     let is_on = |keep: KeepChanges| keep.is_on();
     let is_keeping_asked = options.keep_changes.is_some_and(is_on);
-    take_stored(stored.as_ref(), &mut options, &mut families)?;
     let may_have_sections = may_have_sections(stored.as_ref());
-    let (mut versions, info) = open_versions(dir, &options, &families, mode, may_have_sections)?;
+    let (mut versions, info) = match mode {
+        OpenMode::ReadWrite => {
+            take_stored(stored.as_ref(), &mut options, &mut families)?;
+            open_versions(dir, &options, &families, may_have_sections)?
+        }
+        OpenMode::ReadOnly { held, .. } => {
+            let profile = profile(&options);
+            let (versions, info) =
+                settle::read_moment(dir, &options, held, profile, may_have_sections)?;
+            families = families_of(&versions, &options);
+            stored = stored_options::read(dir, &options)?;
+            let is_told =
+                |name: &String| stored.as_ref().is_none_or(|it| it.family(name).is_some());
+            if !families.keys().all(is_told) {
+                held.doubt(); // It is written after the MANIFEST.
+            }
+            take_stored(stored.as_ref(), &mut options, &mut families)?;
+            (versions, Some(info))
+        }
+    };
     let free = free_at_open(&env, dir, &options);
     fit_memtables(&mut options, free);
     for (name, family) in &mut families {
@@ -196,38 +214,29 @@ fn take_stored(
 }
 
 /// The versions in `dir`, with the findings of their recovery; a new database where there is none, one is allowed, and
-/// with it no findings. Opened for reading, the WALs and models are held before the tables are checked.
+/// with it no findings.
 ///
 /// Requires: the options say which format the directory has.
 fn open_versions(
     dir: &Path,
     options: &Options,
     families: &BTreeMap<String, FamilyOptions>,
-    mode: OpenMode<'_>,
     may_have_sections: bool,
 ) -> Result<(VersionSet, Option<RecoveredInfo>)> {
     let files = &options.env.files;
-    let set_options = version_set_options(options, families, mode);
+    let set_options = version_set_options(options, families);
     let (versions, mut info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
         Ok(_) if options.error_if_exists => {
             let message = "the database exists, and error_if_exists is set";
             return Err(Error::invalid_argument(message).with_file(dir));
         }
-        Err(error) if error.is_not_found() && !mode.is_read_only() && options.create_if_missing => {
+        Err(error) if error.is_not_found() && options.create_if_missing => {
             return Ok((create(&options.env, dir, &set_options)?, None));
         }
         found => found?,
     };
     if info.sections_from == 0 && !may_have_sections {
         info.sections_from = u64::MAX;
-    }
-    if let OpenMode::ReadOnly { held, .. } = mode {
-        held.take_wals(options.wal_dir.as_deref().unwrap_or(dir), &info)?;
-        versions.check_tables()?;
-        held.take_models(dir, &versions)?;
-        if !info.unopened_families.is_empty() {
-            held.doubt(); // It may have come since the families were listed.
-        }
     }
     Ok((versions, Some(info)))
 }
@@ -241,21 +250,33 @@ fn may_have_sections(stored: Option<&OptionsFile>) -> bool {
 fn version_set_options(
     options: &Options,
     families: &BTreeMap<String, FamilyOptions>,
-    mode: OpenMode<'_>,
 ) -> VersionSetOptions {
     let orders = families.iter();
     VersionSetOptions {
-        profile: match options.format {
-            DirectoryFormat::LevelDb => Profile::LevelDb,
-            _ => Profile::RocksDb,
-        },
+        profile: profile(options),
         families: orders
             .map(|(name, family)| (name.clone(), family.order.clone()))
             .collect(),
-        read_only: mode.is_read_only(),
-        // A read-only store holds the WAL files first.
-        check_tables: !mode.is_read_only(),
+        check_tables: true,
     }
+}
+
+fn profile(options: &Options) -> Profile {
+    match options.format {
+        DirectoryFormat::LevelDb => Profile::LevelDb,
+        _ => Profile::RocksDb,
+    }
+}
+
+/// Every family of `versions`, with `options.family` in the order that it is in.
+fn families_of(versions: &VersionSet, options: &Options) -> BTreeMap<String, FamilyOptions> {
+    let families = versions.families().values();
+    families
+        .map(|family| {
+            let of_order = stored_options::of_order(options, Some(family.order.name()));
+            (family.name.clone(), of_order)
+        })
+        .collect()
 }
 
 /// Sets the size of memtables that the caller left open: what the budget gives, and the free disk takes.

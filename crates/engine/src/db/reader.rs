@@ -6,11 +6,13 @@
 //! all files of one moment; from then on it holds them open, and the writer may remove their names. Damage is
 //! told apart by this: it is the same twice in a row, and nobody changed the directory meanwhile.
 //!
-//! A moment is consistent: the MANIFEST is read until it grows no more; the first WAL that it needs is still there
-//! once the WAL files were listed. They go in the order of their numbers, so none of those behind it has gone. A
-//! WAL that was read still begins with a record of its own number: another that is written over it begins at the
-//! front. Whatever had begun by then was replayed. A WAL that began later, under a name made ahead, may go on where the one
-//! before it was filled behind the reader: the moment ends before it.
+//! A moment is consistent: the MANIFEST is read until it says no more than was read ([`crate::db::settle`]); the first WAL that
+//! it needs is still there once the WAL files were listed. They go in the order of their numbers, so none of those behind
+//! it has gone. A WAL that was read still begins with a record of its own number: another that is written over it begins
+//! at the front. So small ones are copied at once. Whatever had begun by then was replayed. A WAL that began later, under
+//! a name made ahead, may go on where the one before it was filled behind the reader: the moment ends before it. Where
+//! large ones were replayed, the MANIFEST is looked at again: what they have may be of a time after a table was taken in
+//! or a family came or went.
 //!
 //! Limit: at most half as many files are held as the process may have open. Of a store with more, a table that
 //! a compaction removes before it is read the first time is not found.
@@ -22,12 +24,12 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::FileSystem;
 
 use crate::db::open::{self, OpenMode, Opened};
+use crate::db::settle::may_pass;
 use crate::files::held_files::HeldFiles;
 use crate::files::names;
-use crate::options::settings::{FamilyOptions, Options};
-use crate::options::stored as stored_options;
+use crate::options::settings::Options;
 
-/// How often it is begun anew. Beside a writer with memtables of 16 KiB on two cores, five times are usual.
+/// How often it is begun anew. Beside a writer with memtables of 16 KiB on two cores, one time in five it is, once.
 const ATTEMPTS_MAX: usize = 1000;
 /// Longest content of CURRENT that is compared.
 const CURRENT_BYTES_MAX: u64 = 1 << 10;
@@ -51,7 +53,9 @@ pub(crate) fn open_read_only(
         let outcome = attempt(dir, options, &held, follows);
         let after = Picture::of(dir, options)?;
         match outcome {
-            Ok(opened) if !held.is_in_doubt() || before == after => return Ok((opened, held)),
+            Ok(Some(opened)) if !held.is_in_doubt() || before == after => {
+                return Ok((opened, held));
+            }
             Ok(_) => failed = None,
             Err(error) => {
                 let said = error.to_string();
@@ -72,43 +76,24 @@ pub(crate) fn open_read_only(
     Err(Error::new(ErrorKind::Busy, message).with_file(dir))
 }
 
-/// Whether `error` may come of files that went while they were opened: of none of them being there, too.
-pub(super) fn may_pass(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound | ErrorKind::Corruption | ErrorKind::NotSupported
-    )
-}
-
-fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>, follows: bool) -> Result<Opened> {
+/// Opens `dir` once; nothing where what was opened is not of one moment.
+fn attempt(
+    dir: &Path,
+    options: &Options,
+    held: &Arc<HeldFiles>,
+    follows: bool,
+) -> Result<Option<Opened>> {
     let mut options = options.clone();
     options.env.files = Arc::clone(held) as Arc<dyn FileSystem>;
-    let families = stored_options::all_families(dir, &options)?;
-    let families: Vec<_> = families
-        .iter()
-        .map(|(name, family)| (name.as_str(), family.clone()))
-        .collect();
     let mode = OpenMode::ReadOnly { held, follows };
-    let opened = open::open(dir, options.clone(), &families, mode);
-    let opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::InvalidArgument if is_dropped_meanwhile(&families, dir, &options) => {
-            Error::new(ErrorKind::NotFound, error.to_string())
-        }
-        _ => error,
-    })?;
-    let id = &opened.engine.store.id;
-    held.check_replayed(&id.wal_dir, &id.recovered().wals)?;
-    Ok(opened)
-}
-
-/// Whether one of `families`, which were listed, is there no longer. To an opening it is a wrong argument then.
-fn is_dropped_meanwhile(families: &[(&str, FamilyOptions)], dir: &Path, options: &Options) -> bool {
-    let there = stored_options::all_families(dir, options);
-    there.is_ok_and(|there| {
-        let is_there = |name: &str| there.iter().any(|(it, _)| it == name);
-        !families.iter().all(|(name, _)| is_there(name))
-            && !drumlin_base::bug!("reader-wants-what-was-dropped")
-    })
+    let opened = open::open(dir, options, &[], mode)?;
+    let store = &opened.engine.store;
+    held.check_replayed(&store.id.wal_dir, &store.id.recovered().wals)?;
+    let is_one = held.has_copies() || {
+        let versions = &mut store.lock_state().versions;
+        versions.look_on()? && !versions.has_changed_aside()
+    };
+    Ok(is_one.then_some(opened))
 }
 
 /// Signs that somebody changed the database: CURRENT, and the names of the files.

@@ -13,6 +13,9 @@ use crate::files::names::{self, FileName};
 use crate::version::{RecoveredInfo, VersionSet};
 use crate::wal::replay::begins_with_own;
 
+/// How many bytes of WAL files an opening reads into memory at once.
+const COPIED_BYTES_MAX: u64 = 16 << 20;
+
 /// A file system that holds the files of one moment open, so that they can be read when their names are gone.
 #[derive(Debug)]
 pub(crate) struct HeldFiles {
@@ -23,6 +26,8 @@ pub(crate) struct HeldFiles {
     listed: Mutex<Option<(PathBuf, Vec<PathBuf>)>>,
     /// The WAL files that had a record when they were held.
     begun: Mutex<Vec<u64>>,
+    /// Whether all of them were copied.
+    has_copies: AtomicBool,
     /// Whether something may be missing, if the directory was changed meanwhile.
     in_doubt: AtomicBool,
 }
@@ -36,6 +41,7 @@ impl HeldFiles {
             held_max: open_max.min(drumlin_fs::machine::open_files_max()) / 2,
             listed: Mutex::default(),
             begun: Mutex::default(),
+            has_copies: AtomicBool::new(false),
             in_doubt: AtomicBool::new(false),
         }
     }
@@ -45,17 +51,24 @@ impl HeldFiles {
         self.in_doubt.load(Ordering::Relaxed)
     }
 
+    /// Whether what is replayed is what the WAL files had when they were taken.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.has_copies.load(Ordering::Relaxed)
+    }
+
     /// Something may be missing.
     pub(crate) fn doubt(&self) {
         self.in_doubt.store(true, Ordering::Relaxed);
     }
 
-    /// Lists `wal_dir` and holds the WAL files there that the MANIFEST of `info` may need. From here
-    /// on only those are listed.
+    /// Lists `wal_dir` and holds the WAL files there that the MANIFEST of `info` may need, in place of those held before.
+    /// From here on only those are listed. Whether anything is in doubt is as it was found this time.
     ///
     /// # Errors
     /// `NotFound` of a file that is gone; `Io`.
     pub(crate) fn take_wals(&self, wal_dir: &Path, info: &RecoveredInfo) -> Result<()> {
+        self.release_wals();
+        self.in_doubt.store(false, Ordering::Relaxed);
         let needed = info.min_log_number;
         let mut names = match self.below.list(wal_dir) {
             // The later look for the WAL directory reports the error.
@@ -84,9 +97,34 @@ impl HeldFiles {
         if !begun.contains(&needed) {
             self.doubt();
         }
+        begun.sort_unstable();
+        let has_copies = self.copy_wals(wal_dir, &begun)?;
+        self.has_copies.store(has_copies, Ordering::Relaxed);
         *self.begun.lock() = begun;
         *self.listed.lock() = Some((wal_dir.to_path_buf(), names));
         Ok(())
+    }
+
+    /// Has copies of the WAL files `begun` in place of them, the oldest first, as far as they are small: a writer with small
+    /// memtables writes over one sooner than it is replayed. Whether all are.
+    fn copy_wals(&self, wal_dir: &Path, begun: &[u64]) -> Result<bool> {
+        let mut left = COPIED_BYTES_MAX;
+        for &wal in begun {
+            let path = names::wal(wal_dir, wal);
+            let Some(file) = self.held(&path).filter(|file| file.size() <= left) else {
+                return Ok(false);
+            };
+            left -= file.size();
+            let mut bytes = vec![0; usize::try_from(file.size()).unwrap_or(0)];
+            if file.read_at(0, &mut bytes)? < bytes.len() {
+                return Ok(false);
+            }
+            if !begins_with_own(file, wal)? {
+                self.doubt(); // Another was written over it meanwhile.
+            }
+            self.held.lock().insert(path, Arc::new(Copied(bytes)));
+        }
+        Ok(true)
     }
 
     /// Looks whether a WAL of which something was there when it was taken may have been written over before it
@@ -120,9 +158,25 @@ impl HeldFiles {
             .try_for_each(|model| self.hold(&names::model(dir, model)).map(drop))
     }
 
-    /// Lets `path` go: who has it open keeps it.
-    pub(crate) fn release(&self, path: &Path) {
-        self.held.lock().remove(path);
+    /// Lets the tables and blob files go that `versions`, of `dir`, left: who has one open keeps it. Their numbers.
+    pub(crate) fn release_obsolete(
+        &self,
+        dir: &Path,
+        versions: &mut VersionSet,
+    ) -> (Vec<u64>, Vec<u64>) {
+        let mut tables = versions.take_obsolete_tables();
+        tables.retain(|&table| !versions.has_table(table));
+        let mut blobs = versions.take_obsolete_blobs();
+        blobs.retain(|&blob| !versions.has_blob(blob));
+        let mut held = self.held.lock();
+        for &table in &tables {
+            held.remove(&names::table(dir, table));
+            held.remove(&names::leveldb_table(dir, table));
+        }
+        for &blob in &blobs {
+            held.remove(&names::blob(dir, blob));
+        }
+        (tables, blobs)
     }
 
     /// Holds what `other` holds, too.
@@ -156,6 +210,24 @@ impl HeldFiles {
 
     fn held(&self, path: &Path) -> Option<Arc<dyn RandomAccessFile>> {
         self.held.lock().get(path).cloned()
+    }
+}
+
+/// What a file had.
+#[derive(Debug)]
+struct Copied(Vec<u8>);
+
+impl RandomAccessFile for Copied {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = self.0.get(from..).unwrap_or_default();
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn size(&self) -> u64 {
+        self.0.len() as u64
     }
 }
 

@@ -366,7 +366,6 @@ impl Repairer<'_> {
         let set_options = VersionSetOptions {
             profile: self.profile,
             families: vec![(default.clone(), default_order.clone())],
-            read_only: false,
             check_tables: true,
         };
         let files = Arc::clone(&self.options.env.files);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::operators::{CappedPrefix, FixedPrefix};
-use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
+use drumlin_base::{Error, ErrorKind, KeyOrder, PrefixExtractor, Result};
 use drumlin_table::{Codec, TableFormat};
 
 use crate::compaction::{CompactionStyle, style_text};
@@ -51,6 +51,25 @@ pub(crate) fn of_order(options: &Options, order: Option<&str>) -> FamilyOptions 
         family.order = order;
     }
     family
+}
+
+/// The key order of the family `name`, which was written in the order called `written_in`, where that is known.
+///
+/// # Errors
+/// `InvalidArgument` where it is no built-in one and not that of `options.family`.
+pub(crate) fn order_of(
+    options: &Options,
+    name: &str,
+    written_in: Option<&str>,
+) -> Result<KeyOrder> {
+    let order = of_order(options, written_in).order;
+    match written_in.filter(|written_in| *written_in != order.name()) {
+        None => Ok(order),
+        Some(written_in) => Err(Error::invalid_argument(format!(
+            "family {name:?} was written in the order of {written_in}, not of {}",
+            order.name()
+        ))),
+    }
 }
 
 /// The newest OPTIONS file of `dir`, if there is one that makes sense.

@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
-use drumlin_base::{Error, KeyOrder, Result};
+use drumlin_base::{Error, Result};
 use drumlin_fs::FileSystem;
 
 use super::left_files::Leaving;
 use super::manifest::locate_manifest;
-use super::recover::{check_blob_file, check_table};
+use super::recover::{OrderOf, check_blob_file, check_table};
 use super::set::{apply_edits, fill_epochs};
 use super::{BlobFileAddition, FamilyVersions, RecoveredInfo, VersionEdit, VersionSet};
 use crate::files::names;
@@ -81,7 +81,7 @@ impl VersionSet {
 
     /// What the recovery of these versions would have to know.
     pub(crate) fn needs(&self) -> RecoveredInfo {
-        self.info(Verdict::Clean, Vec::new())
+        self.info(Verdict::Clean)
     }
 
     /// Looks for edits after those that were read; false where CURRENT names another MANIFEST by now.
@@ -107,15 +107,32 @@ impl VersionSet {
         tail.is_some_and(|tail| tail.pending.iter().flatten().any(|edit| !is_rewrite(edit)))
     }
 
-    /// Takes in what was read. `order_of` gives the key order of a new family by its name and that of the order. Gives
-    /// the files that are new.
+    /// Whether what was read and not taken in says more than what was flushed and which tables have what these tables have:
+    /// writes that were logged behind it are of another time than these versions.
+    pub(crate) fn has_changed_aside(&self) -> bool {
+        let tail = self.tail.as_ref();
+        let is_flush = |edit: &VersionEdit| {
+            edit.log_number.is_some() && edit.deleted_files.is_empty() && edit.add_family.is_none()
+        };
+        tail.is_some_and(|tail| {
+            let mut edits = tail.pending.iter().flatten();
+            edits.any(|edit| !is_rewrite(edit) && !is_flush(edit))
+                && !drumlin_base::bug!("reader-passes-over-what-came-aside")
+        })
+    }
+
+    /// Whether all that was read was taken in.
+    pub(crate) fn has_taken_all(&self) -> bool {
+        self.tail
+            .as_ref()
+            .is_none_or(|tail| tail.pending.is_empty())
+    }
+
+    /// Takes in what was read. Gives the files that are new.
     ///
     /// # Errors
     /// `Corruption`; those of `order_of`.
-    pub(crate) fn take_in(
-        &mut self,
-        order_of: &dyn Fn(&str, &str) -> Result<KeyOrder>,
-    ) -> Result<NewFiles> {
+    pub(crate) fn take_in(&mut self, order_of: OrderOf<'_>) -> Result<NewFiles> {
         let mut files = NewFiles::default();
         while let Some(edits) = self.tail.as_mut().and_then(|tail| tail.pending.pop_front()) {
             for edit in &edits {
@@ -131,17 +148,13 @@ impl VersionSet {
         Ok(files)
     }
 
-    fn take_group(
-        &mut self,
-        mut edits: Vec<VersionEdit>,
-        order_of: &dyn Fn(&str, &str) -> Result<KeyOrder>,
-    ) -> Result<()> {
+    fn take_group(&mut self, mut edits: Vec<VersionEdit>, order_of: OrderOf<'_>) -> Result<()> {
         let mut next = self.families.clone();
         let mut leaving = Leaving::default();
         for edit in &mut edits {
             let id = edit.column_family;
             if let Some(name) = &edit.add_family {
-                let order = order_of(name, edit.comparator.as_deref().unwrap_or_default())?;
+                let order = order_of(name, edit.comparator.as_deref())?;
                 let log_number = edit.log_number.unwrap_or(0);
                 next.insert(id, FamilyVersions::new(id, name, order, log_number));
             } else if edit.drop_family {

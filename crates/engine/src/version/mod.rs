@@ -46,6 +46,6 @@ pub(crate) use manifest::refuse_tables_elsewhere;
 pub use manifest::{ManifestCopy, locate_manifest};
 pub use numbers::{FileNumbers, JobFiles};
 pub use open::{RecoveredInfo, VersionSetOptions};
-pub use recover::{DEFAULT_FAMILY, find_table};
+pub use recover::{DEFAULT_FAMILY, OrderOf, find_table};
 pub use section_wals::SectionWals;
 pub use set::{NewTables, VersionSet};

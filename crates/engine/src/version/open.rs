@@ -11,7 +11,7 @@ use super::family_versions::FamilyVersions;
 use super::left_files::Left;
 use super::manifest::{FIRST_MANIFEST, locate_manifest};
 use super::recover::{
-    DEFAULT_FAMILY, RecordedNumbers, Recovered, check_tables, read_families, read_manifest,
+    DEFAULT_FAMILY, OrderOf, Orders, RecordedNumbers, check_tables, read_families, read_manifest,
 };
 use super::set::VersionSet;
 use super::{FileNumbers, Profile};
@@ -25,8 +25,6 @@ pub struct VersionSetOptions {
     pub profile: Profile,
     /// Every family to open, with its order. `default` must be among them.
     pub families: Vec<(String, KeyOrder)>,
-    /// Nothing will be written; families that are not named stay closed.
-    pub read_only: bool,
     /// Whether every table must be there with the right size before the set opens.
     pub check_tables: bool,
 }
@@ -37,7 +35,6 @@ impl VersionSetOptions {
         Self {
             profile: Profile::RocksDb,
             families: vec![(DEFAULT_FAMILY.to_owned(), KeyOrder::Bytewise)],
-            read_only: false,
             check_tables: true,
         }
     }
@@ -67,8 +64,6 @@ pub struct RecoveredInfo {
     pub prev_log_number: u64,
     /// WAL files the MANIFEST tracks: number, and bytes synced when the file was closed.
     pub tracked_wals: Vec<(u64, Option<u64>)>,
-    /// Families on disk that were not named (reading only).
-    pub unopened_families: Vec<String>,
 }
 
 impl VersionSet {
@@ -102,7 +97,7 @@ impl VersionSet {
             max_family: families.keys().copied().max().unwrap_or(0),
             ..RecordedNumbers::default()
         };
-        let mut set = Self::assemble(files, dir, options, families, recorded);
+        let mut set = Self::assemble(files, dir, options.profile, families, recorded);
         set.numbers.mark_used(FIRST_MANIFEST);
         set.mark_numbers_used()?;
         set.roll(FIRST_MANIFEST)?;
@@ -121,36 +116,46 @@ impl VersionSet {
         options: &VersionSetOptions,
     ) -> Result<(Self, RecoveredInfo)> {
         check_names(&options.families)?;
-        let Some(manifest_number) = locate_manifest(&*files, dir)? else {
-            let error = Error::new(ErrorKind::NotFound, "there is no database");
-            return Err(error.with_file(dir));
-        };
-        let recovered = read_manifest(&*files, dir, manifest_number, &options.families)?;
-        let Recovered {
-            families,
-            numbers: recorded,
-            verdict,
-            unopened,
-            tail,
-        } = recovered;
-        check_families(options, &families, &unopened)?;
+        let manifest_number = located(&*files, dir)?;
+        let orders = Orders::Named(&options.families);
+        let recovered = read_manifest(&*files, dir, manifest_number, orders)?;
+        let families = recovered.families;
+        check_families(&options.families, &families, &recovered.unopened)?;
         if options.check_tables {
             check_tables(&*files, dir, &families)?;
         }
-        let mut set = Self::assemble(files, dir, options, families, recorded);
+        let mut set = Self::assemble(files, dir, options.profile, families, recovered.numbers);
         set.manifest_number = manifest_number;
         set.mark_numbers_used()?;
-        set.tail = options.read_only.then_some(tail);
-        let info = set.info(verdict, unopened);
+        let info = set.info(recovered.verdict);
         Ok((set, info))
     }
 
+    /// As [`VersionSet::recover`], for reading: all families, in the orders that `order_of` gives by their names and those of
+    /// the orders that they were written in. Which files are there is not looked at, and reading can go on behind a writer.
+    ///
+    /// # Errors
+    /// As [`VersionSet::recover`]; those of `order_of`.
+    pub fn recover_to_read(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        profile: Profile,
+        order_of: OrderOf<'_>,
+    ) -> Result<Self> {
+        let manifest_number = located(&*files, dir)?;
+        let orders = Orders::Found(order_of);
+        let recovered = read_manifest(&*files, dir, manifest_number, orders)?;
+        let families = recovered.families;
+        let mut set = Self::assemble(files, dir, profile, families, recovered.numbers);
+        set.manifest_number = manifest_number;
+        set.read_only = true;
+        set.mark_numbers_used()?;
+        set.tail = Some(recovered.tail);
+        Ok(set)
+    }
+
     /// What recovery has to know of these versions.
-    pub(super) fn info(
-        &self,
-        manifest_end: Verdict,
-        unopened_families: Vec<String>,
-    ) -> RecoveredInfo {
+    pub(super) fn info(&self, manifest_end: Verdict) -> RecoveredInfo {
         let tracked = self.recorded.wals.iter();
         RecoveredInfo {
             manifest_number: self.manifest_number,
@@ -160,7 +165,6 @@ impl VersionSet {
             section_wals: self.recorded.section_wals.clone(),
             prev_log_number: self.recorded.prev_log_number,
             tracked_wals: tracked.map(|(&n, &bytes)| (n, bytes)).collect(),
-            unopened_families,
         }
     }
 
@@ -188,12 +192,11 @@ impl VersionSet {
         }
     }
 
-    /// Looks whether every table and blob file is there with the right size, where that was not asked of
-    /// [`VersionSet::recover`].
+    /// Looks whether every table and blob file is there with the right size.
     ///
     /// # Errors
     /// `Corruption` naming the file; `NotSupported` where a family has none of its tables; `Io`.
-    pub fn check_tables(&self) -> Result<()> {
+    pub(crate) fn check_tables(&self) -> Result<()> {
         check_tables(&*self.files, &self.dir, &self.families)
     }
 
@@ -215,27 +218,21 @@ impl VersionSet {
         files: &dyn FileSystem,
         dir: &Path,
     ) -> Result<Vec<(String, Option<String>)>> {
-        match locate_manifest(files, dir)? {
-            Some(number) => read_families(files, dir, number),
-            None => {
-                let error = Error::new(ErrorKind::NotFound, "there is no database");
-                Err(error.with_file(dir))
-            }
-        }
+        read_families(files, dir, located(files, dir)?)
     }
 
     fn assemble(
         files: Arc<dyn FileSystem>,
         dir: &Path,
-        options: &VersionSetOptions,
+        profile: Profile,
         families: BTreeMap<u32, FamilyVersions>,
         recorded: RecordedNumbers,
     ) -> Self {
         Self {
             files,
             dir: dir.to_path_buf(),
-            profile: options.profile,
-            read_only: options.read_only,
+            profile,
+            read_only: false,
             families,
             numbers: FileNumbers::new(recorded.next_file_number.unwrap_or(1)),
             recorded,
@@ -282,17 +279,25 @@ fn check_names(families: &[(String, KeyOrder)]) -> Result<()> {
     }
 }
 
+/// The number of the MANIFEST of the database in `dir`.
+fn located(files: &dyn FileSystem, dir: &Path) -> Result<u64> {
+    locate_manifest(files, dir)?.ok_or_else(|| {
+        let error = Error::new(ErrorKind::NotFound, "there is no database");
+        error.with_file(dir)
+    })
+}
+
 fn check_families(
-    options: &VersionSetOptions,
+    named: &[(String, KeyOrder)],
     families: &BTreeMap<u32, FamilyVersions>,
     unopened: &[String],
 ) -> Result<()> {
-    if !unopened.is_empty() && !options.read_only {
+    if !unopened.is_empty() {
         let message = format!("families not opened: {}", unopened.join(", "));
         return Err(Error::invalid_argument(message));
     }
     let there = |name: &str| families.values().any(|family| family.name == name);
-    match options.families.iter().find(|(name, _)| !there(name)) {
+    match named.iter().find(|(name, _)| !there(name)) {
         None => Ok(()),
         Some((name, _)) => Err(Error::invalid_argument(format!(
             "there is no family {name:?}"

@@ -99,6 +99,18 @@ struct Reading {
     cursors: BTreeMap<u32, Vec<u8>>,
 }
 
+/// Gives the key order of a family by its name and that of the order it was written in, where the MANIFEST names one.
+pub type OrderOf<'a> = &'a dyn Fn(&str, Option<&str>) -> Result<KeyOrder>;
+
+/// The key orders of the families to be opened.
+#[derive(Clone, Copy)]
+pub(super) enum Orders<'a> {
+    /// Of these; the others stay closed.
+    Named(&'a [(String, KeyOrder)]),
+    /// Of all.
+    Found(OrderOf<'a>),
+}
+
 /// Reads MANIFEST `number` of `dir`. `orders` gives the key order of every family to be opened.
 ///
 /// # Errors
@@ -108,7 +120,7 @@ pub(super) fn read_manifest(
     files: &dyn FileSystem,
     dir: &Path,
     number: u64,
-    orders: &[(String, KeyOrder)],
+    orders: Orders<'_>,
 ) -> Result<Recovered> {
     let path = names::manifest(dir, number);
     let mut replay = Replay::new(orders);
@@ -130,7 +142,7 @@ pub(super) fn read_families(
     number: u64,
 ) -> Result<Vec<(String, Option<String>)>> {
     let path = names::manifest(dir, number);
-    let mut replay = Replay::new(&[]);
+    let mut replay = Replay::new(Orders::Named(&[]));
     replay
         .read_all(files, &path)
         .map_err(|error| error.with_file(&path))?;
@@ -142,7 +154,7 @@ pub(super) fn read_families(
 }
 
 struct Replay<'a> {
-    orders: &'a [(String, KeyOrder)],
+    orders: Orders<'a>,
     families: BTreeMap<u32, Reading>,
     numbers: RecordedNumbers,
     /// Edits of an atomic group that is not complete yet.
@@ -150,7 +162,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(orders: &'a [(String, KeyOrder)]) -> Self {
+    fn new(orders: Orders<'a>) -> Self {
         let mut replay = Self {
             orders,
             families: BTreeMap::new(),
@@ -163,7 +175,11 @@ impl<'a> Replay<'a> {
     }
 
     fn start_family(&self, name: &str, log_number: u64) -> Reading {
-        let given = self.orders.iter().find(|(given, _)| given == name);
+        let named = match self.orders {
+            Orders::Named(named) => named,
+            Orders::Found(_) => &[],
+        };
+        let given = named.iter().find(|(given, _)| given == name);
         let order = given.map(|(_, order)| order.clone());
         let order = order.or_else(|| (name == STATISTICS_FAMILY).then_some(KeyOrder::Bytewise));
         Reading {
@@ -255,8 +271,11 @@ impl<'a> Replay<'a> {
         }
         let mut families = BTreeMap::new();
         let mut unopened = Vec::new();
-        for (id, family) in self.families {
+        for (id, mut family) in self.families {
             let name = family.name.clone();
+            if let Orders::Found(order_of) = self.orders {
+                family.order = Some(order_of(&name, family.stored_order.as_deref())?);
+            }
             match family.finish(id)? {
                 Some(family) => {
                     families.insert(id, family);
@@ -487,11 +506,11 @@ mod tests {
     #[test]
     fn a_group_that_does_not_count_down_is_corruption() {
         for next in [0, 2, 3, u32::MAX] {
-            let mut replay = Replay::new(&[]);
+            let mut replay = Replay::new(Orders::Named(&[]));
             replay.take(of_group(2)).unwrap();
             assert!(replay.take(of_group(next)).unwrap_err().is_corruption());
         }
-        let mut replay = Replay::new(&[]);
+        let mut replay = Replay::new(Orders::Named(&[]));
         for remaining in [2, 1, 0] {
             replay.take(of_group(remaining)).unwrap();
         }

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drumlin::{Db, Env, FollowOptions, Follower, Options, Result, WriteOptions};
+use drumlin::{
+    Db, Env, FollowOptions, Follower, Options, Result, SstFileWriter, TableWriterOptions,
+    WriteOptions,
+};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{
     Fault, FaultFileSystem, FaultRule, FileSystem, Observer, OpKind, StrictMemFileSystem,
@@ -189,6 +192,50 @@ fn a_family_may_go_while_a_reader_opens() {
         watched.set_observer(None);
         assert_eq!(reader.get("kept").unwrap().as_deref(), Some(&b"1"[..]));
         if !drops.has_acted() {
+            assert!(index > 10, "a reader does more than {index} operations");
+            return;
+        }
+    }
+}
+
+/// Opened beside it, a reader that has a write has what came before that write, be it a table that was taken in or a family.
+#[test]
+fn a_reader_that_opens_has_what_came_before_the_last_write() {
+    for index in 1.. {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let options = options_of(&files, 0);
+        let path = Path::new("/taken.sst");
+        let mut table =
+            SstFileWriter::create(&options.env, path, TableWriterOptions::default()).unwrap();
+        table.put(b"taken", b"1").unwrap();
+        table.finish().unwrap();
+        let primary = Db::open(DIR, options).unwrap();
+        primary.create_family("gone", family_options()).unwrap();
+        let watched = FaultFileSystem::over_memory(&memory);
+        let acts = ActsAt::new(index, &primary, |db| {
+            let default = db.default_family();
+            db.ingest(default, &["/taken.sst".into()], false).unwrap();
+            db.put("first", "1").unwrap();
+            db.drop_family(&db.column_family("gone").unwrap()).unwrap();
+            db.put("second", "1").unwrap();
+            db.create_family("new", family_options()).unwrap();
+            db.put("third", "1").unwrap();
+        });
+        watched.set_observer(Some(Arc::clone(&acts) as _));
+        let files: Arc<dyn FileSystem> = Arc::new(watched.clone());
+        let reader = Db::open_read_only(DIR, options_of(&files, 0));
+        let reader = reader.unwrap_or_else(|error| panic!("operation {index}: {error:?}"));
+        watched.set_observer(None);
+        let has = |key: &str| reader.get(key).unwrap().is_some();
+        let (is_gone, is_new) = (
+            reader.column_family("gone").is_none(),
+            reader.column_family("new").is_some(),
+        );
+        assert!(!has("first") || has("taken"), "operation {index}");
+        assert!(!has("second") || is_gone, "operation {index}");
+        assert!(!has("third") || is_new, "operation {index}");
+        if !acts.has_acted() {
             assert!(index > 10, "a reader does more than {index} operations");
             return;
         }
