@@ -58,6 +58,7 @@ fn main() {
     write("fields.rs", &fields::fields(&tables));
     let numbers = statistics::numbers(&read("abi/statistics.tsv"), &abi);
     write("statistics.rs", &numbers);
+    write("perf.rs", &statistics::perf(&read("abi/perf.tsv")));
     write("c.h", &header::header(&tables, &read("abi/head.h")));
 }
 

@@ -17,6 +17,7 @@ pub mod key;
 pub mod limits;
 pub mod metrics;
 pub mod operators;
+pub mod perf;
 pub mod rng;
 pub mod sync;
 

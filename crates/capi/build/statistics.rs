@@ -1,4 +1,4 @@
-//! The numbers by which a version of RocksDB asks for counters and times.
+//! The numbers by which a version of RocksDB asks for counters and times, and those of perf contexts.
 
 use std::fmt::Write as _;
 
@@ -22,5 +22,30 @@ pub(crate) fn numbers(table: &str, abi: &str) -> String {
         }
         text.push_str("];\n");
     }
+    text
+}
+
+/// What perf contexts have, in the order of their reports.
+pub(crate) fn perf(table: &str) -> String {
+    let mut text = "const METRICS: &[Metric] = &[\n".to_owned();
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let [name, number, measure, reported] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("perf.tsv: {line:?}");
+        };
+        let number = match number {
+            "-" => "None".to_owned(),
+            number => format!("Some({number})"),
+        };
+        let measure = match measure {
+            "-" => "None".to_owned(),
+            measure => format!("Some(Measure::{measure})"),
+        };
+        let _ = writeln!(
+            text,
+            "    Metric {{ name: {name:?}, number: {number}, measure: {measure}, is_reported: {} }},",
+            reported == "report"
+        );
+    }
+    text.push_str("];\n");
     text
 }

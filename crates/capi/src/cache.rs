@@ -78,7 +78,7 @@ pub(crate) mod calls {
         Cache::new(capacity)
     }
 
-    pub(crate) fn cache_create_lru_opts(options: &mut LruCacheOptions) -> Cache {
+    pub(crate) fn cache_create_lru_opts(options: &LruCacheOptions) -> Cache {
         Cache::new(options.capacity())
     }
 

@@ -17,6 +17,7 @@ pub(crate) use crate::memory::calls::*;
 pub(crate) use crate::metadata::calls::*;
 pub(crate) use crate::misc::calls::*;
 pub(crate) use crate::options::calls::*;
+pub(crate) use crate::perf::calls::*;
 pub(crate) use crate::pinned::calls::*;
 pub(crate) use crate::reads::calls::*;
 pub(crate) use crate::recorded::calls::*;

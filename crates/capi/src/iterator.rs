@@ -136,6 +136,7 @@ unsafe extern "C" fn rocksdb_create_iterators(
 
 pub(crate) mod calls {
     use drumlin::Result;
+    use drumlin_base::perf::{self, Measure};
 
     use super::Walk;
     use crate::database::Database;
@@ -150,24 +151,37 @@ pub(crate) mod calls {
         Walk::begin(db, options, family)
     }
 
+    /// Counts the key and the value that a seek led to. Steps are not counted, as in RocksDB without statistics.
+    fn count_bytes(walk: &Walk) {
+        if perf::is_on() {
+            let bytes = [iter_key(walk), iter_value(walk)].into_iter().flatten();
+            let bytes = bytes.map(|bytes| bytes.len() as u64).sum();
+            perf::count(Measure::WalkBytes, bytes);
+        }
+    }
+
     pub(crate) fn iter_valid(walk: &Walk) -> bool {
         on!(walk, walk => walk.valid(), false)
     }
 
     pub(crate) fn iter_seek_to_first(walk: &mut Walk) {
         on!(walk, walk => walk.seek_to_first(), ());
+        count_bytes(walk);
     }
 
     pub(crate) fn iter_seek_to_last(walk: &mut Walk) {
         on!(walk, walk => walk.seek_to_last(), ());
+        count_bytes(walk);
     }
 
     pub(crate) fn iter_seek(walk: &mut Walk, key: &[u8]) {
         on!(walk, walk => walk.seek(key), ());
+        count_bytes(walk);
     }
 
     pub(crate) fn iter_seek_for_prev(walk: &mut Walk, key: &[u8]) {
         on!(walk, walk => walk.seek_for_prev(key), ());
+        count_bytes(walk);
     }
 
     /// One that is nowhere stays there.

@@ -34,6 +34,7 @@ mod metadata;
 mod misc;
 mod opening;
 mod options;
+mod perf;
 mod pinned;
 mod reads;
 mod recorded;

@@ -49,10 +49,6 @@ impl RateLimiter {
     }
 }
 
-/// `rocksdb_perfcontext_t`. Nothing is measured by thread, so all is 0.
-#[derive(Debug, Default)]
-pub(crate) struct PerfContext;
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_free(memory: *mut c_void) {
     // SAFETY: the C program says that it came from a function here, which means from malloc, or is null.
@@ -60,7 +56,7 @@ unsafe extern "C" fn rocksdb_free(memory: *mut c_void) {
 }
 
 pub(crate) mod calls {
-    use super::{CStr, DbPath, LockBuckets, Partitioner, PerfContext, RateLimiter, path_of};
+    use super::{CStr, DbPath, LockBuckets, Partitioner, RateLimiter, path_of};
 
     pub(crate) fn dbpath_create(path: &CStr, _target_bytes: u64) -> DbPath {
         DbPath {
@@ -110,20 +106,5 @@ pub(crate) mod calls {
 
     pub(crate) fn sst_partitioner_fixed_prefix_factory_create(_len: usize) -> Partitioner {
         Partitioner
-    }
-
-    pub(crate) fn set_perf_level(_level: i32) {}
-
-    pub(crate) fn perfcontext_reset(_context: &PerfContext) {}
-
-    pub(crate) fn perfcontext_report(
-        _context: &PerfContext,
-        _without_zeros: bool,
-    ) -> Option<String> {
-        Some(String::new())
-    }
-
-    pub(crate) fn perfcontext_metric(_context: &PerfContext, _metric: i32) -> u64 {
-        0
     }
 }

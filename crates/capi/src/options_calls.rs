@@ -63,10 +63,10 @@ pub(crate) fn options_set_plain_table_factory(
     _bloom_bits: i32,
     _hash_ratio: f64,
     _sparseness: usize,
-    _full_scan: bool,
-    _store_index: bool,
     _huge_pages: usize,
     _encoding: c_char,
+    _full_scan: bool,
+    _store_index: bool,
 ) {
     options.table_format = Some(TableFormat::Plain);
 }

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_uchar};
 
 use drumlin::{ColumnFamily, Error, PinnedSlice, ReadOptions, ReadTier, Result};
+use drumlin_base::perf::{self, Measure};
 use drumlin_ffi::bytes::{array, slice, to_c, to_c_text};
 use drumlin_ffi::error::guard_infallible;
 use drumlin_ffi::handle::{self, Handle, Tagged};
@@ -90,7 +91,7 @@ pub(crate) fn of_families(
         Err(error) => return keys.iter().map(|_| Err(error.duplicate())).collect(),
     };
     let is_one = families.windows(2).all(|two| two[0].id() == two[1].id());
-    match families.first() {
+    let found = match families.first() {
         Some(family) if is_one => db.db().multi_get_cf(family, keys, &options),
         _ => {
             let view = db.db().view();
@@ -101,7 +102,15 @@ pub(crate) fn of_families(
             })
             .collect()
         }
+    };
+    if perf::is_on() {
+        let values = found
+            .iter()
+            .filter_map(|answer| answer.as_ref().ok()?.as_deref());
+        let bytes = values.map(|value| value.len() as u64).sum();
+        perf::count(Measure::MultiGetBytes, bytes);
     }
+    found
 }
 
 /// The functions of lists of keys, for one kind of database.
@@ -324,6 +333,7 @@ unsafe extern "C" fn rocksdb_key_may_exist_cf(
 
 pub(crate) mod calls {
     use drumlin::{PinnedSlice, Result};
+    use drumlin_base::perf::{Measure, count};
 
     use super::Pinned;
     use crate::database::Database;
@@ -336,8 +346,13 @@ pub(crate) mod calls {
         family: Option<&Family>,
         key: &[u8],
     ) -> Result<Option<PinnedSlice>> {
-        db.db()
-            .get_cf(db.family(family), key, &options.to_engine()?)
+        let found = db
+            .db()
+            .get_cf(db.family(family), key, &options.to_engine()?)?;
+        if let Some(value) = &found {
+            count(Measure::GetBytes, value.len() as u64);
+        }
+        Ok(found)
     }
 
     pub(crate) fn get_pinned_cf(

@@ -225,6 +225,13 @@ fn every_name_is_there_and_no_other() {
     assert_eq!((debians.len(), exported.len()), (783, 1_759));
 }
 
+#[test]
+fn perf_contexts_count_as_those_of_rocksdb() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    programs.compare("perf", &[Vec::new()]);
+}
+
 /// What later versions added, which Debian's RocksDB does not have.
 #[test]
 fn functions_of_later_versions_do_what_they_say() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use drumlin_base::budget::Charge;
 use drumlin_base::bytes::StripedPin;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
+use drumlin_base::perf::{self, Measure};
 use drumlin_base::{
     KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, SeqNo,
     ValueKind,
@@ -180,6 +181,14 @@ impl Memtable {
         prefix.is_none_or(|prefix| self.may_contain(prefix))
     }
 
+    /// Searches for `keys` keys, which an empty memtable does not have.
+    #[inline]
+    fn count_gets(&self, keys: usize) {
+        if perf::is_on() && self.entries() > 0 {
+            perf::count(Measure::MemtableGets, keys as u64);
+        }
+    }
+
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
     /// until `visit` breaks. Range tombstones are not consulted.
     pub fn get(
@@ -188,6 +197,7 @@ impl Memtable {
         seqno: SeqNo,
         visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
+        self.count_gets(1);
         if !self.may_contain(user_key) {
             return;
         }
@@ -203,6 +213,7 @@ impl Memtable {
         seqno: SeqNo,
         mut visit: impl FnMut(usize, SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
+        self.count_gets(keys.len());
         let mut wanted = [(0, &[][..]); LANES];
         let mut count = 0;
         for (index, &user_key) in keys.iter().enumerate() {

@@ -211,6 +211,8 @@ pub const BUGS: &[Bug] = &[
     bug("patch-level-lost", "engine/options/vintage", "drumlin:vintage::"),
     bug("pause-waits-for-nobody", "engine/maintenance/pause", "set_options:a_pause_waits"),
     bug("pebble-taken-for-rocksdb", "engine/db/foreign", "refused"),
+    bug("perf-counts-once", "base/perf", "drumlin_base:perf::"),
+    bug("perf-times-unasked", "base/perf", "drumlin_base:perf::"),
     bug("piece-owed-early", "engine/background/manual_queue", "drumlin:manual_queue::"),
     bug("pin-ends-with-its-first-holder", "engine/family/snapshot", "drumlin:snapshot::"),
     bug("plain-names-may-repeat", "rdb/collect", "drumlin_rdb:collect::"),

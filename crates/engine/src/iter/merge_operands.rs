@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use drumlin_base::perf::{Measure, timed};
 use drumlin_base::{Error, MergeOperator, PinnedSlice, Result};
 
 /// Operands of one key, between its newest and its oldest seen so far.
@@ -60,8 +61,8 @@ impl MergeOperands {
         if drumlin_base::bug!("reads-reorder-operands") {
             operands.reverse();
         }
-        let merged = operator
-            .full_merge(key, existing, &operands)
+        let merge = || operator.full_merge(key, existing, &operands);
+        let merged = timed(Measure::MergeNanos, merge)
             .map_err(|error| error.context(format_args!("merge operator {}", operator.name())));
         self.operands.clear();
         merged

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use drumlin_base::key::{SEEK_KIND, TAG_BYTES, pack_tag};
 use drumlin_base::limits::LEVELS;
+use drumlin_base::perf::{self, Measure, timed};
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo, ValueKind};
 use drumlin_memtable::MemValue;
 use drumlin_table::blob::BlobIndex;
@@ -44,7 +45,8 @@ pub(crate) fn get_to(
     answer: &mut Answer,
 ) {
     let mut sampled = None;
-    if read.context.in_memory {
+    // A thread that counts what it reads goes where that is counted.
+    if read.context.in_memory && !perf::is_on() {
         let is_sampled = || *sampled.insert(sampling::is_get_sampled());
         if resident::get(read, user_key, is_sampled, answer) {
             return;
@@ -145,11 +147,23 @@ impl<'a> Lookup<'a> {
     fn search(
         &mut self,
         options: &TableReadOptions,
-        mut is_next: impl FnMut(&'a FileMeta),
+        is_next: impl FnMut(&'a FileMeta),
     ) -> Result<()> {
-        if self.search_memtables() {
+        if timed(Measure::MemtableGetNanos, || self.search_memtables()) {
             return Ok(());
         }
+        timed(Measure::TableGetNanos, || {
+            self.search_tables(options, is_next)
+        })
+    }
+
+    /// The same, of tables.
+    #[inline]
+    fn search_tables(
+        &mut self,
+        options: &TableReadOptions,
+        mut is_next: impl FnMut(&'a FileMeta),
+    ) -> Result<()> {
         let ReadView {
             context,
             super_version,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use drumlin_base::bytes::HazardGuard;
 use drumlin_base::key::user_key_prefix;
 use drumlin_base::limits::LEVELS;
+use drumlin_base::perf;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
 use drumlin_table::{Hint, STEPS, TOGETHER_MAX, Table, TableReadOptions, read_together};
@@ -42,7 +43,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
         super::get_to(read, key.as_ref(), || *options, &mut answer);
         return vec![answer];
     }
-    let answers = if read.context.in_memory {
+    let answers = if read.context.in_memory && !perf::is_on() {
         resident::multi_get(read, keys, |key, answer| {
             get_by_sources(read, key, options, answer);
         })

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin_base::perf::{self, Measure};
 use drumlin_base::sync::atomic::{AtomicUsize, Ordering};
 use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, ErrorKind, Result};
@@ -134,7 +135,10 @@ impl LockTable {
             Claimed::Queued => self.waits.set(&Wanted::Key(key.clone()), lock.edges()),
         }
         let held_none = lock.held_by(claim.owner).is_none();
-        self.wait_in_stripe(locks, key, self.begin_wait(claim, patience))?;
+        perf::count(Measure::LockWaits, 1);
+        perf::timed(Measure::LockWaitNanos, || {
+            self.wait_in_stripe(locks, key, self.begin_wait(claim, patience))
+        })?;
         Ok(held_none)
     }
 

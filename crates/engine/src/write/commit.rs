@@ -27,6 +27,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin_base::perf::{Measure, timed};
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicU64, Ordering};
 use drumlin_base::{Error, ErrorKind, Result, SeqNo, limits};
@@ -320,7 +321,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
         let batch = if alone { &group.own.batch } else { &*scratch };
         wal.note_synced(group.own.sync);
         let good_len = wal.len();
-        if let Err(error) = wal.append(batch.bytes()) {
+        if let Err(error) = timed(Measure::WalNanos, || wal.append(batch.bytes())) {
             return Err(self.wal_append_failed(wal, good_len, error));
         }
         self.env.statistics().wal_bytes.add(wal.len() - good_len);
@@ -461,7 +462,9 @@ impl<E: CommitEnv> CommitPipeline<E> {
         let large = group.followers.iter().filter(|member| member.is_large());
         let large = large.count();
         if large == 0 {
-            return self.env.apply(group.batches());
+            return timed(Measure::MemtableWriteNanos, || {
+                self.env.apply(group.batches())
+            });
         }
         let shares = Shares::new(large);
         for member in group.followers.iter_mut().filter(|it| it.is_large()) {

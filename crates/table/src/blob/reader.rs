@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::limits::VALUE_BYTES_MAX;
+use drumlin_base::perf::{Measure, count, timed};
 use drumlin_base::{Error, PinnedSlice, Result};
 use drumlin_fs::{FileSystem, RandomAccessFile};
 
@@ -277,7 +278,9 @@ pub(super) fn unpack(codec: Codec, stored: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn read_exactly(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8]) -> Result<()> {
-    let read = file.read_at(offset, buffer)?;
+    let read = timed(Measure::BlobReadNanos, || file.read_at(offset, buffer))?;
+    count(Measure::BlobReads, 1);
+    count(Measure::BlobReadBytes, buffer.len() as u64);
     if read < buffer.len() {
         return Err(Error::corruption(format!(
             "the file ends {} bytes inside a blob",

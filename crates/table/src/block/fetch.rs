@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use drumlin_base::bytes::Draft;
 use drumlin_base::limits::BLOCK_BYTES_MAX;
+use drumlin_base::perf::{Measure, count, timed};
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::RandomAccessFile;
 
@@ -140,7 +141,11 @@ impl BlockFile {
     }
 
     fn read_once(&self, handle: BlockHandle, stored: &mut [u8]) -> Result<()> {
-        let read = self.file.read_at(handle.offset, stored)?;
+        let read = timed(Measure::BlockReadNanos, || {
+            self.file.read_at(handle.offset, stored)
+        })?;
+        count(Measure::BlockReads, 1);
+        count(Measure::BlockReadBytes, stored.len() as u64);
         if read < stored.len() {
             return Err(Error::corruption(format!(
                 "the file ends {} bytes inside a block",
@@ -152,7 +157,9 @@ impl BlockFile {
 
     fn check(&self, stored: &[u8], handle: BlockHandle, verify: bool) -> Result<u8> {
         if verify {
-            verify_block(stored, self.checksum, self.context, handle.offset)
+            timed(Measure::ChecksumNanos, || {
+                verify_block(stored, self.checksum, self.context, handle.offset)
+            })
         } else {
             trailer_compression(stored, handle.offset)
         }
@@ -168,7 +175,9 @@ impl BlockFile {
         check_claim(kind, body, self.dict.as_ref(), self.framing, len)?;
         let mut draft = room(len)?;
         let out = draft.bytes_mut();
-        decompress_into(kind, body, self.dict.as_ref(), self.framing, out)?;
+        timed(Measure::DecompressNanos, || {
+            decompress_into(kind, body, self.dict.as_ref(), self.framing, out)
+        })?;
         Ok(draft)
     }
 

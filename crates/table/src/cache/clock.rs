@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use drumlin_base::budget::Reclaim;
 use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, RetireBatch, Slab, SlabPlace};
 use drumlin_base::metrics::Counter;
+use drumlin_base::perf::{self, Measure};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{MemoryBudget, MemoryUse, Result};
 
@@ -117,6 +118,7 @@ impl BlockCache {
     #[inline]
     pub(super) fn count_hit(&self) {
         self.hits.bump();
+        perf::count(Measure::CacheHits, 1);
     }
 
     pub(crate) fn count_miss(&self) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drumlin_base::perf::{Measure, count, timed};
 use drumlin_base::{Error, Result};
 use drumlin_fs::RandomAccessFile;
 
@@ -103,8 +104,13 @@ impl ReadAhead {
             .map_err(|_| Error::no_memory(want))?;
         self.buffer.resize(want, 0);
         self.start = offset;
-        match file.read_at(offset, &mut self.buffer) {
+        let read = timed(Measure::BlockReadNanos, || {
+            file.read_at(offset, &mut self.buffer)
+        });
+        match read {
             Ok(read) => {
+                count(Measure::BlockReads, 1);
+                count(Measure::BlockReadBytes, read as u64);
                 self.buffer.truncate(read);
                 file.will_need(offset + want as u64, self.window as u64);
                 Ok(())

@@ -3,6 +3,7 @@
 //! Thread safety: immutable once parsed, shared freely.
 
 use drumlin_base::bytes::prefetch;
+use drumlin_base::perf::{Measure, count};
 
 use super::bloom::{LINE_BYTES, LOCAL_BLOOM, LegacyBloom, Line, MARKER, METADATA_BYTES};
 use super::bloom::{line_of, load_lines};
@@ -63,7 +64,7 @@ impl FilterReader {
     #[inline]
     pub fn may_contain(&self, key: &[u8], hash: u64) -> bool {
         match &self.kind {
-            Kind::Legacy(legacy) => legacy.may_contain(key),
+            Kind::Legacy(legacy) => counted(legacy.may_contain(key)),
             _ => self.may_contain_hash(hash),
         }
     }
@@ -83,9 +84,9 @@ impl FilterReader {
         match &self.kind {
             Kind::Bloom { lines, probes } => {
                 let line = lines.get(line_of(hash, lines.len() as u32));
-                line.is_none_or(|line| line.may_contain(hash, *probes))
+                counted(line.is_none_or(|line| line.may_contain(hash, *probes)))
             }
-            Kind::Ribbon(ribbon) => ribbon.may_contain(hash),
+            Kind::Ribbon(ribbon) => counted(ribbon.may_contain(hash)),
             Kind::Anything | Kind::Legacy(_) => true,
             Kind::Nothing => false,
         }
@@ -117,7 +118,7 @@ impl FilterReader {
         match &self.kind {
             Kind::Bloom { lines, probes } => {
                 let line = lines.get(spot.line);
-                line.is_none_or(|line| line.may_contain(spot.hash, *probes))
+                counted(line.is_none_or(|line| line.may_contain(spot.hash, *probes)))
             }
             _ => self.may_contain_hash(spot.hash),
         }
@@ -144,6 +145,19 @@ impl FilterReader {
                 Kind::Ribbon(ribbon) => ribbon.resident_bytes(),
             }
     }
+}
+
+/// The answer of a filter that can deny something.
+#[inline]
+fn counted(may_contain: bool) -> bool {
+    count(
+        match may_contain {
+            true => Measure::FilterHits,
+            false => Measure::FilterMisses,
+        },
+        1,
+    );
+    may_contain
 }
 
 fn parse_kind(bytes: &[u8]) -> Kind {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use drumlin_base::bytes::{Draft, SharedBytes, SlabPlace, prefetch};
 use drumlin_base::key::{ValueKind, pack_tag, tag_kind, tag_seqno, user_key};
+use drumlin_base::perf::{Measure, count, timed};
 use drumlin_base::{
     Error, ErrorKind, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor,
     RangeTombstone, Result, SEQNO_MAX, SeqNo,
@@ -427,7 +428,9 @@ impl SearchableTable {
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
-        let read = self.file.read_at(offset, into)?;
+        let read = timed(Measure::BlockReadNanos, || self.file.read_at(offset, into))?;
+        count(Measure::BlockReads, 1);
+        count(Measure::BlockReadBytes, into.len() as u64);
         if read < into.len() {
             let error = Error::corruption("the file ends inside a page");
             return Err(error.with_file(&self.path).with_offset(offset));

@@ -2,6 +2,7 @@
 
 use drumlin_base::InternalIterator;
 use drumlin_base::key::{SEEK_KIND, tag_seqno};
+use drumlin_base::perf::{self, Measure, timed};
 use drumlin_table::KeyHint;
 
 use super::parts::{Place, checked_parts, set_key, set_target};
@@ -48,7 +49,7 @@ impl Walk {
         if self.is_resident && self.is_within && from.starts_with(&self.prefix) {
             self.seek_within();
         } else {
-            self.cursor.seek(&self.target);
+            timed(Measure::SeekNanos, || self.cursor.seek(&self.target));
         }
         self.find_forward(false);
         self.count_seek();
@@ -80,7 +81,9 @@ impl Walk {
             Some(upper) if order.compare(key, upper).is_ge() => self.cursor_to_last(),
             _ => {
                 set_target(&mut self.target, key, 0, 0);
-                self.cursor.seek_for_prev(&self.target);
+                timed(Measure::SeekNanos, || {
+                    self.cursor.seek_for_prev(&self.target)
+                });
             }
         }
         self.find_backward();
@@ -165,9 +168,23 @@ impl Walk {
 
     /// Counts a seek that has just been made.
     fn count_seek(&mut self) {
+        if perf::is_on() {
+            self.count_sources();
+        }
         if let Some(bytes) = self.meter.seek() {
             self.charge(bytes);
         }
+    }
+
+    /// Counts the sources that the cursor was positioned in.
+    #[cold]
+    fn count_sources(&self) {
+        let sources = self.cursor.children();
+        let memtables = sources.iter().filter(|source| source.is_memtable());
+        // One alone is not merged, and is nobody's child.
+        let children = Some(sources.len()).filter(|count| *count > 1);
+        perf::count(Measure::SourceSeeks, children.unwrap_or(0) as u64);
+        perf::count(Measure::MemtableSeeks, memtables.count() as u64);
     }
 
     /// Charges `bytes` to the table of each run but the oldest: the cost of merging it.
