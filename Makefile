@@ -247,7 +247,7 @@ sim-redis:
 # directory of its own, so that no other build has them. Prints the table of docs/testing.md. ONLY: bugs with
 # this in their name or room. With the test profile: nothing here is about speed, and assertions see bugs too.
 BUGS_TARGET = target/seeded-bugs
-BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-cli drumlin-doc drumlin-doc-store drumlin-mongo drumlin-fs drumlin-memtable drumlin-rdb drumlin-redis drumlin-redis-store drumlin-resp drumlin-succinct drumlin-table
+BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-cli drumlin-doc drumlin-doc-store drumlin-mongo drumlin-fs drumlin-memtable drumlin-object-store drumlin-rdb drumlin-redis drumlin-redis-store drumlin-resp drumlin-succinct drumlin-table
 BUGS_SUITES = $(shell sed -n 's/^    bug.".*", ".*", "\([a-z_]*\)[":].*/\1/p' crates/sim/src/seeded.rs | sort -u)
 # With `retries` comes the program that looks for the bugs.
 BUGS_TESTS = retries $(filter-out sim cuts drumlin drumlin_%,$(BUGS_SUITES))

@@ -226,6 +226,7 @@ pub(crate) mod calls {
             return Err(Error::not_supported(message));
         }
         let options = Restore {
+            files: None,
             wal_dir: (wal_dir != dir && !wal_dir.is_empty()).then(|| path_of(wal_dir)),
             replace: true,
             transfer: transfer(engine.fields.restore_rate_limit()),

@@ -1,6 +1,6 @@
 //! backup create, list, verify, purge, delete; restore.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use drumlin::{
@@ -11,6 +11,7 @@ use drumlin::{
 use serde_json::{Value, json};
 
 use crate::args::Place;
+use crate::backup_place::BackupPlace;
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
 use crate::formats::json::bytes_object;
@@ -27,8 +28,8 @@ const TRIES: u32 = 8;
 pub(crate) enum BackupTask {
     /// Add a backup of --db, as of now. The database may be in use; nothing in it is changed.
     Create {
-        /// The directory of backups; made if it is missing.
-        dir: PathBuf,
+        #[command(flatten)]
+        at: BackupPlace,
         /// Text that is shown with the backup.
         #[arg(long, value_name = "TEXT", default_value = "")]
         note: String,
@@ -37,13 +38,13 @@ pub(crate) enum BackupTask {
     },
     /// List the backups, the oldest first.
     List {
-        /// The directory of backups.
-        dir: PathBuf,
+        #[command(flatten)]
+        at: BackupPlace,
     },
     /// Check names and sizes, and the small files of each backup whole.
     Verify {
-        /// The directory of backups.
-        dir: PathBuf,
+        #[command(flatten)]
+        at: BackupPlace,
         /// The backup; without it, all.
         id: Option<u32>,
         /// Read every byte and compare checksums.
@@ -54,16 +55,16 @@ pub(crate) enum BackupTask {
     },
     /// Remove all backups but the newest, and what interrupted runs have left.
     Purge {
-        /// The directory of backups.
-        dir: PathBuf,
+        #[command(flatten)]
+        at: BackupPlace,
         /// How many are kept; damaged ones stay and are not counted.
         #[arg(long, value_name = "N")]
         keep: usize,
     },
     /// Remove one backup.
     Delete {
-        /// The directory of backups.
-        dir: PathBuf,
+        #[command(flatten)]
+        at: BackupPlace,
         /// The backup.
         id: u32,
     },
@@ -72,8 +73,8 @@ pub(crate) enum BackupTask {
 /// Brings back a backup.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// The directory of backups.
-    dir: PathBuf,
+    #[command(flatten)]
+    at: BackupPlace,
     /// The backup; without it, the newest that is whole.
     id: Option<u32>,
     /// Lose the database that is in --db now.
@@ -108,17 +109,13 @@ impl Pace {
     }
 }
 
-fn backups(dir: &Path) -> Backups {
-    Backups::new(dir, Env::system())
-}
-
 /// Carries out one of the tasks.
 pub(crate) fn backup(place: &Place, task: BackupTask, out: &mut Output) -> Outcome {
     match task {
-        BackupTask::Create { dir, note, pace } => create(place, &dir, note, pace, out),
-        BackupTask::List { dir } => list(&dir, out),
+        BackupTask::Create { at, note, pace } => create(place, &at, note, pace, out),
+        BackupTask::List { at } => list(&at.open()?, out),
         BackupTask::Verify {
-            dir,
+            at,
             id,
             checksums,
             pace,
@@ -127,18 +124,19 @@ pub(crate) fn backup(place: &Place, task: BackupTask, out: &mut Output) -> Outco
                 true => CheckDepth::Checksums,
                 false => CheckDepth::Sizes,
             };
-            verify(&dir, id, depth, pace, out)
+            verify(&at.open()?, id, depth, pace, out)
         }
-        BackupTask::Purge { dir, keep } => {
-            show_removed(&backups(&dir).purge(keep).map_err(Failure::Backup)?, out)
+        BackupTask::Purge { at, keep } => {
+            show_removed(&at.open()?.purge(keep).map_err(Failure::Backup)?, out)
         }
-        BackupTask::Delete { dir, id } => {
-            show_removed(&backups(&dir).delete(id).map_err(Failure::Backup)?, out)
+        BackupTask::Delete { at, id } => {
+            show_removed(&at.open()?.delete(id).map_err(Failure::Backup)?, out)
         }
     }
 }
 
-fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output) -> Outcome {
+fn create(place: &Place, at: &BackupPlace, note: String, pace: Pace, out: &mut Output) -> Outcome {
+    let backups = at.open()?;
     let progress = Progress::new("backup", Some(0));
     let interrupt = Interrupt::new()?;
     let options = BackupOptions {
@@ -150,7 +148,7 @@ fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output)
         // Read-only, so that a server may go on; what it removes meanwhile is in no newer moment.
         let (db, _) = place.open_to_read()?;
         tries += 1;
-        match backups(dir).create(&db, &options) {
+        match backups.create(&db, &options) {
             Err(error) if error.is_not_found() && tries < TRIES => {}
             made => break made,
         }
@@ -160,7 +158,7 @@ fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output)
         interrupt
             .check("there is no new backup; what was copied whole is not copied again next time")?;
     }
-    show_created(&created?, dir, out)
+    show_created(&created?, &at.dir, out)
 }
 
 fn show_created(created: &CreatedBackup, dir: &Path, out: &mut Output) -> Outcome {
@@ -181,8 +179,8 @@ fn show_created(created: &CreatedBackup, dir: &Path, out: &mut Output) -> Outcom
     )
 }
 
-fn list(dir: &Path, out: &mut Output) -> Outcome {
-    let listed = backups(dir).list().map_err(Failure::Backup)?;
+fn list(backups: &Backups, out: &mut Output) -> Outcome {
+    let listed = backups.list().map_err(Failure::Backup)?;
     if listed.is_empty() {
         return out.remark_of_text("there is no backup");
     }
@@ -223,10 +221,16 @@ fn line(backup: &BackupInfo) -> String {
     line.trim_end().to_owned()
 }
 
-fn verify(dir: &Path, id: Option<u32>, depth: CheckDepth, pace: Pace, out: &mut Output) -> Outcome {
+fn verify(
+    backups: &Backups,
+    id: Option<u32>,
+    depth: CheckDepth,
+    pace: Pace,
+    out: &mut Output,
+) -> Outcome {
     let progress = Progress::new("verify", Some(0));
     let interrupt = Interrupt::new()?;
-    let checked = backups(dir).verify(id, depth, &pace.transfer(&progress, &interrupt));
+    let checked = backups.verify(id, depth, &pace.transfer(&progress, &interrupt));
     progress.finish();
     if checked.is_err() {
         interrupt.check("nothing was found to be damaged so far, and not all was read")?;
@@ -283,12 +287,14 @@ pub(crate) fn restore(place: &Place, wanted: &Restore, out: &mut Output) -> Outc
     place.refuse_held("the store has to be closed")?;
     let target = place.dir()?;
     let (progress, interrupt) = (Progress::new("restore", Some(0)), Interrupt::new()?);
+    let backups = wanted.at.open()?;
     let options = RestoreOptions {
+        files: Some(Env::system().files),
         wal_dir: place.wal_dir.clone(),
         replace: wanted.replace,
         transfer: wanted.pace.transfer(&progress, &interrupt),
     };
-    let restored = backups(&wanted.dir).restore(wanted.id, target, &options);
+    let restored = backups.restore(wanted.id, target, &options);
     progress.finish();
     if restored.is_err() {
         interrupt.check("the database is not whole; restore goes on with what is there already")?;

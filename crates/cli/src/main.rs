@@ -8,6 +8,7 @@
 
 mod args;
 mod backup;
+mod backup_place;
 mod bench;
 mod blobs;
 mod changes;

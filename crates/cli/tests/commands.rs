@@ -383,6 +383,15 @@ fn backups_are_made_listed_checked_restored_and_removed() {
         [Some("one"), Some("two"), Some("three")],
         "{list}"
     );
+    let url = format!("file://{place}");
+    assert_eq!(shell.print(&["backup", "list", &url]), list);
+    for nowhere in ["s3://", "s4://bucket/x", "file://x"] {
+        assert_eq!(
+            code(&shell.run(&["backup", "list", nowhere])),
+            2,
+            "{nowhere}"
+        );
+    }
     let said = shell.print(&["backup", "verify", place, "--checksums"]);
     assert!(said.ends_with("all of it is sound\n"), "{said}");
     let target = shell.path("restored");

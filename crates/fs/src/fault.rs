@@ -412,6 +412,10 @@ impl FileSystem for FaultFileSystem {
         self.shared.pass(OpKind::FreeSpace, path)?;
         self.shared.below.free_space(path)
     }
+
+    fn names_whole_files(&self) -> bool {
+        self.shared.below.names_whole_files()
+    }
 }
 
 /// A file being written, as its owner and its syncers see it.

@@ -341,6 +341,27 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `Io`.
     fn free_space(&self, path: &Path) -> Result<u64>;
 
+    /// Whether a new file has its name only once it is whole: from its first sync on, or its closing. Such a file needs
+    /// no name for the time before. So it is in stores of objects.
+    fn names_whole_files(&self) -> bool {
+        false
+    }
+
+    /// The names in a directory with their attributes, in no order; without names that go meanwhile.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn list_with_infos(&self, dir: &Path) -> Result<Vec<(PathBuf, FileInfo)>> {
+        let mut found = Vec::new();
+        for name in self.list(dir)? {
+            match self.info(&dir.join(&name)) {
+                Err(error) if error.is_not_found() => {}
+                info => found.push((name, info?)),
+            }
+        }
+        Ok(found)
+    }
+
     /// Whether `path` exists.
     ///
     /// # Errors
@@ -462,6 +483,10 @@ macro_rules! forward_changes {
 
         fn free_space(&self, path: &::std::path::Path) -> ::drumlin_base::Result<u64> {
             self.$below.free_space(path)
+        }
+
+        fn names_whole_files(&self) -> bool {
+            self.$below.names_whole_files()
         }
     };
 }

@@ -70,6 +70,12 @@ pub fn processor_seconds(of_thread: bool) -> (f64, f64) {
     (system, user)
 }
 
+/// The name of this machine.
+pub fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
 /// The system's name, release and machine.
 pub fn system_name() -> String {
     let name = rustix::system::uname();

@@ -1,6 +1,6 @@
 //! Goal: a directory of backups belongs to RocksDB as much as to us: either lists, verifies, restores, adds to and purges
 //! what the other made. Method: backups by RocksDB 7.8's library and by `ldb`, and by us, of directories that change
-//! hands too; rows compared after each restore.
+//! hands too; rows compared after each restore. The same by way of a bucket.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,12 +9,15 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use drumlin::{
     BackupOptions, Backups, CheckDepth, Db, Env, FamilyOptions, Options, RestoreOptions,
     TransferOptions, WriteOptions,
 };
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, SystemClock};
 use drumlin_interop::*;
+use drumlin_object_store::{Limits, ObjectFileSystem};
 use drumlin_testkit::temp_dir;
 
 const NEW: &str = "create_if_missing=true";
@@ -278,4 +281,67 @@ fn damage_that_we_see_rocksdb_sees_and_the_other_way_about() {
     ours.restore(Some(1), &target, &RestoreOptions::default())
         .unwrap_err();
     assert!(!files.exists(&target).unwrap());
+}
+
+/// Copies a tree as any tool would, file by file.
+fn copy(from: &dyn FileSystem, dir: &Path, to: &dyn FileSystem, target: &Path) {
+    to.create_dir_all(target).unwrap();
+    for (name, info) in from.list_with_infos(dir).unwrap() {
+        let (old, new) = (dir.join(&name), target.join(&name));
+        if info.is_dir {
+            copy(from, &old, to, &new);
+            continue;
+        }
+        let options = CreateOptions::new(FileKind::Other);
+        let mut file = to.create(&new, options).unwrap();
+        file.append(&from.read_file(&old, 1 << 30).unwrap())
+            .unwrap();
+        file.close().unwrap();
+    }
+}
+
+#[test]
+fn a_bucket_has_the_same_backups_as_a_directory() {
+    let dir = temp_dir();
+    let (store, place) = (dir.path().join("db"), dir.path().join("theirs"));
+    let disk = Env::system().files;
+    let bucket = ObjectFileSystem::over(
+        Arc::new(object_store::memory::InMemory::new()),
+        "s3://bucket/backups",
+        &Limits::default(),
+        Arc::new(SystemClock::new()),
+    )
+    .unwrap();
+    let ours = Backups::new(
+        bucket.root(),
+        Env::system().with_files(Arc::new(bucket.clone())),
+    );
+    let to_disk = RestoreOptions {
+        files: Some(Arc::clone(&disk)),
+        ..RestoreOptions::default()
+    };
+    // Theirs, uploaded as it is.
+    let db = Rocks::open_default(&store, NEW).unwrap();
+    fill_theirs(&db, 0);
+    RocksBackups::open(&place).create(&db);
+    drop(db);
+    copy(&*disk, &place, &bucket, bucket.root());
+    check_whole(&ours, 1);
+    let target = dir.path().join("ours");
+    ours.restore(None, &target, &to_disk).unwrap();
+    let db = check_ours_in(&target, &numbered(2000, 0), "restored from the bucket");
+    // Ours is added, and all of it downloaded as it is.
+    fill(&db, 1);
+    assert_eq!(create(&ours, &db), 2);
+    db.close().unwrap();
+    let down = dir.path().join("down");
+    copy(&bucket, bucket.root(), &*disk, &down);
+    let theirs = RocksBackups::open(&down);
+    for (id, generation) in [(1, 0), (2, 1)] {
+        theirs.verify(id).unwrap();
+        let target = dir.path().join(format!("theirs-{id}"));
+        theirs.restore(id, &target).unwrap();
+        let want = numbered(2000, generation);
+        check_theirs_in(&target, &want, "downloaded, restored by the library");
+    }
 }

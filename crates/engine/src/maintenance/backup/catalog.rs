@@ -76,15 +76,14 @@ impl Catalog {
         layout: &Layout,
         relative: &str,
     ) -> Result<()> {
-        for name in names_in(files, &layout.file(relative))?.unwrap_or_default() {
-            let relative = format!("{relative}/{name}");
-            let info = match files.info(&layout.file(&relative)) {
-                // Somebody removes files meanwhile.
-                Err(error) if error.is_not_found() => continue,
-                other => other?,
-            };
-            if !info.is_dir {
-                self.sizes.insert(relative, info.size);
+        let found = match files.list_with_infos(&layout.file(relative)) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            found => found?,
+        };
+        let found = found.iter().filter(|(_, info)| !info.is_dir);
+        for (name, info) in found {
+            if let Some(name) = name.to_str() {
+                self.sizes.insert(format!("{relative}/{name}"), info.size);
             }
         }
         Ok(())

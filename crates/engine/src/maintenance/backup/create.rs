@@ -178,7 +178,8 @@ impl NewBackup<'_> {
                 len,
             };
             let to = names::wal(self.private, number);
-            self.transfer.copy(source, &*self.target.env.files, &to)?;
+            self.transfer
+                .copy(source, &*self.target.env.files, &to, None)?;
             check_wal_is_there(engine, number, len)?;
         }
         Ok(moment)
@@ -236,17 +237,18 @@ impl NewBackup<'_> {
 
     /// Copies a file; it has its name only when it is whole.
     fn copy(&mut self, plan: &Planned, known: Option<u32>) -> Result<u32> {
-        let files = &*self.target.env.files;
-        let temp = self.target.layout.shared_temp(&plan.name);
+        let (files, layout) = (&*self.target.env.files, self.target.layout);
+        let to = layout.file(&plan.relative());
         let source = source_of(self.engine, plan);
-        let crc32c = self.transfer.copy(source, files, &temp)?;
-        if let Some(known) = known.filter(|&known| known != crc32c) {
-            // What is wrong must not be found by the next run.
-            let _ = files.remove(&temp);
-            let message = format!("its checksum is {crc32c}, and was {known} before");
-            return Err(Error::corruption(message).with_file(&plan.source));
-        }
-        files.rename(&temp, &self.target.layout.file(&plan.relative()))?;
+        let crc32c = match files.names_whole_files() {
+            true => self.transfer.copy(source, files, &to, known)?,
+            false => {
+                let temp = layout.shared_temp(&plan.name);
+                let crc32c = self.transfer.copy(source, files, &temp, known)?;
+                files.rename(&temp, &to)?;
+                crc32c
+            }
+        };
         self.created.files_copied += 1;
         self.created.bytes_copied += plan.size;
         Ok(crc32c)
@@ -274,12 +276,18 @@ impl NewBackup<'_> {
 
     fn write_meta(&self, meta: &Meta) -> Result<()> {
         let (files, layout) = (&*self.target.env.files, self.target.layout);
-        let temp = layout.meta_temp(self.id);
-        let mut file = files.create(&temp, CreateOptions::new(FileKind::Other))?;
+        let named_at_once = files.names_whole_files();
+        let path = match named_at_once {
+            true => layout.meta(self.id),
+            false => layout.meta_temp(self.id),
+        };
+        let mut file = files.create(&path, CreateOptions::new(FileKind::Other))?;
         file.append(meta.encode().as_bytes())?;
         file.sync()?;
         file.close()?;
-        files.rename(&temp, &layout.meta(self.id))?;
+        if !named_at_once {
+            files.rename(&path, &layout.meta(self.id))?;
+        }
         files.sync_dir(&layout.meta_dir())
     }
 }

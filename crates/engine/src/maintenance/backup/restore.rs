@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, Env, FileKind, FileSystem};
@@ -18,6 +19,8 @@ use crate::files::names::{self, FileName};
 /// How a backup is restored.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
+    /// Where the database goes, if not to the file system of the backups: of backups in a store of objects, say.
+    pub files: Option<Arc<dyn FileSystem>>,
     /// Where WAL files go, if not beside the tables.
     pub wal_dir: Option<PathBuf>,
     /// Whether a database that is there may be lost.
@@ -58,8 +61,7 @@ pub(super) fn restore(
     target: &Path,
     options: &RestoreOptions,
 ) -> Result<RestoredBackup> {
-    let files = &*env.files;
-    let catalog = Catalog::load(files, layout)?;
+    let catalog = Catalog::load(&*env.files, layout)?;
     let (id, meta) = catalog.find(layout, id)?;
     let wal_dir = options.wal_dir.as_deref().unwrap_or(target);
     let (wanted, current) = plan(&catalog, layout, meta, target, wal_dir)?;
@@ -67,6 +69,7 @@ pub(super) fn restore(
         let message = "a backup cannot be restored into its own directory";
         return Err(Error::invalid_argument(message).with_file(target));
     }
+    let files = options.files.as_deref().unwrap_or(&*env.files);
     files.create_dir_all(target)?;
     files.create_dir_all(wal_dir)?;
     let _lock = files.lock(&names::lock(target))?;
@@ -77,6 +80,7 @@ pub(super) fn restore(
     begin(files, target)?;
     let may_go_on = || Ok(());
     let mut restoring = Restoring {
+        backups: &*env.files,
         files,
         layout,
         transfer: Transfer::new(&options.transfer, env, &may_go_on),
@@ -180,6 +184,8 @@ fn begin(files: &dyn FileSystem, target: &Path) -> Result<()> {
 }
 
 struct Restoring<'a> {
+    backups: &'a dyn FileSystem,
+    /// The target's.
     files: &'a dyn FileSystem,
     layout: &'a Layout,
     transfer: Transfer<'a>,
@@ -244,11 +250,11 @@ impl Restoring<'_> {
     fn copy(&mut self, wanted: &Wanted<'_>, to: &Path) -> Result<()> {
         let path = self.layout.file(&wanted.file.path);
         let source = Source {
-            files: self.files,
+            files: self.backups,
             path: &path,
             len: wanted.size,
         };
-        let found = self.transfer.copy(source, self.files, to)?;
+        let found = self.transfer.copy(source, self.files, to, None)?;
         match wanted.file.crc32c {
             Some(told) if told != found && !drumlin_base::bug!("restore-takes-damage") => {
                 let message = format!("its checksum is {found}, the backup says {told}");

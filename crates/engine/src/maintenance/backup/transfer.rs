@@ -91,30 +91,38 @@ impl<'a> Transfer<'a> {
         self.read(source, |_| Ok(()))
     }
 
-    /// Writes the new file `to`, synced, under no other name; its CRC-32C. A file that was left there is replaced.
+    /// Writes the new file `to`, synced, under no other name; its CRC-32C, which has to be `known` where one is. A file
+    /// that was left there is replaced.
     ///
     /// # Errors
-    /// As [`Self::checksum`]; `NoSpace`. What was written of `to` is removed, as far as that can be done.
+    /// As [`Self::checksum`]; `NoSpace`; `Corruption` of another checksum. What was written of `to` is removed, as far as
+    /// that can be done, so that what is wrong is not found by the next run.
     pub(super) fn copy(
         &mut self,
         source: Source<'_>,
         files: &dyn FileSystem,
         to: &Path,
+        known: Option<u32>,
     ) -> Result<u32> {
-        if files.exists(to)? {
+        let replaces = files.names_whole_files();
+        if !replaces && files.exists(to)? {
             files.remove(to)?;
         }
         let options = CreateOptions::new(FileKind::Table).expecting(source.len);
         let mut target = files.create(to, options)?;
         let copied = self.read(source, |piece| target.append(piece));
         let copied = copied.and_then(|crc32c| {
+            if let Some(known) = known.filter(|&known| known != crc32c) {
+                let message = format!("its checksum is {crc32c}, and was {known} before");
+                return Err(Error::corruption(message).with_file(source.path));
+            }
             if !drumlin_base::bug!("backup-files-unsynced") {
                 target.sync()?;
             }
             target.close()?;
             Ok(crc32c)
         });
-        if copied.is_err() {
+        if copied.is_err() && !replaces {
             // The error of the copy is the one that matters.
             let _ = files.remove(to);
         }
