@@ -225,6 +225,48 @@ fn every_name_is_there_and_no_other() {
     assert_eq!((debians.len(), exported.len()), (783, 1_759));
 }
 
+/// A program that has the library in it needs no other but those that the pkg-config file names.
+#[test]
+fn the_static_library_is_one() {
+    let dir = temp_dir();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let described = std::fs::read_to_string(root.join("rocksdb.pc.in")).expect("is there");
+    let others = described
+        .lines()
+        .find_map(|line| line.strip_prefix("Libs.private:"))
+        .expect("the file says what a static library needs");
+    let itself = std::env::current_exe().expect("this program has a path");
+    let program = dir.path().join("rows");
+    let linked = Command::new("cc")
+        .args(["-std=c11", "-O1", "-o"])
+        .arg(&program)
+        .arg(root.join("tests/programs/rows.c"))
+        .arg("-I")
+        .arg(root.join("include"))
+        .arg(itself.with_file_name("libdrumlin_rocksdb.a"))
+        .args(others.split_whitespace())
+        .output()
+        .expect("there is a compiler");
+    let errors = String::from_utf8_lossy(&linked.stderr);
+    assert!(linked.status.success(), "{errors}");
+    let store = dir.path().join("store");
+    for (verb, rows) in [("write", "4000 rows\n"), ("read", "4000 rows\n")] {
+        let mut command = Command::new(&program);
+        let told = command.arg(verb).arg(&store).args(["0", "4000"]).output();
+        let told = told.expect("it runs").stdout;
+        assert_eq!(String::from_utf8_lossy(&told), rows, "{verb}");
+    }
+    let needed = Command::new("ldd")
+        .arg(&program)
+        .output()
+        .expect("is there");
+    let needed = String::from_utf8_lossy(&needed.stdout).into_owned();
+    assert!(
+        !needed.contains("rocksdb") && needed.contains("libc.so"),
+        "{needed}"
+    );
+}
+
 #[test]
 fn perf_contexts_count_as_those_of_rocksdb() {
     let dir = temp_dir();

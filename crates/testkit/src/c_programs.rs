@@ -87,6 +87,9 @@ impl<'a> Programs<'a> {
         let mut compiler = Command::new("cc");
         compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"]);
         compiler.arg(&path).arg(source);
+        // Of a checker, as `make capi-asan` has them.
+        let flags = std::env::var("CAPI_CFLAGS").unwrap_or_default();
+        compiler.args(flags.split_whitespace());
         if library == Library::Ours {
             let header = Path::new(self.libraries.root).join("include");
             compiler.arg("-I").arg(header);
