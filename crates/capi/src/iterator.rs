@@ -37,17 +37,50 @@ pub(crate) struct Begun {
     db: Db,
     family: ColumnFamily,
     options: ReadOptions,
+    /// Whether it sees what is written while it is there.
+    is_tailing: bool,
 }
 
 impl Walk {
     pub(crate) fn begin(db: &Database, options: &Reads, family: Option<&Family>) -> Self {
+        let is_tailing = options.fields.tailing();
         match options.to_engine_with_bounds() {
             Err(error) => Self::Refused(error),
             Ok(options) => {
                 let family = db.family(family);
                 let walk = db.db().iter_cf(family, options.clone());
-                Self::of(walk, db.db(), family, options)
+                let mut walk = Self::of(walk, db.db(), family, options);
+                if let Self::Stored(_, begun) = &mut walk {
+                    begun.is_tailing = is_tailing;
+                }
+                walk
             }
+        }
+    }
+
+    /// Looks at what is stored now, where it is to be seen.
+    fn catch_up(&mut self) {
+        if let Self::Stored(walk, begun) = self
+            && begun.is_tailing
+        {
+            *walk = begun.db.iter_cf(&begun.family, begun.options.clone());
+        }
+    }
+
+    /// Moves on. A tailing one that came to the end looks whether there is more by now.
+    fn step(&mut self) {
+        let Self::Stored(walk, begun) = self else {
+            return on!(self, walk => walk.next(), ());
+        };
+        let left = begun.is_tailing.then(|| walk.key().to_vec());
+        walk.next();
+        let Some(left) = left.filter(|_| !walk.valid() && walk.status().is_ok()) else {
+            return;
+        };
+        *walk = begun.db.iter_cf(&begun.family, begun.options.clone());
+        walk.seek(&left);
+        if walk.valid() && walk.key() == left {
+            walk.next();
         }
     }
 
@@ -56,6 +89,7 @@ impl Walk {
             db: db.clone(),
             family: family.clone(),
             options,
+            is_tailing: false,
         };
         Self::Stored(walk, Box::new(begun))
     }
@@ -63,6 +97,7 @@ impl Walk {
     fn refresh(&mut self) -> Result<()> {
         match self {
             Self::Stored(walk, begun) => {
+                begun.options.snapshot = None;
                 *walk = begun.db.iter_cf(&begun.family, begun.options.clone());
                 Ok(())
             }
@@ -82,7 +117,7 @@ impl Walk {
     }
 }
 
-/// The iterator is nowhere afterwards, and sees what is written by now unless its options have a snapshot.
+/// The iterator is nowhere afterwards, and sees what is written by now, whatever snapshot its options had.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_iter_refresh(walk: *const Handle<Walk>, errptr: *mut *mut c_char) {
     const NAME: &str = "rocksdb_iter_refresh";
@@ -165,21 +200,25 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn iter_seek_to_first(walk: &mut Walk) {
+        walk.catch_up();
         on!(walk, walk => walk.seek_to_first(), ());
         count_bytes(walk);
     }
 
     pub(crate) fn iter_seek_to_last(walk: &mut Walk) {
+        walk.catch_up();
         on!(walk, walk => walk.seek_to_last(), ());
         count_bytes(walk);
     }
 
     pub(crate) fn iter_seek(walk: &mut Walk, key: &[u8]) {
+        walk.catch_up();
         on!(walk, walk => walk.seek(key), ());
         count_bytes(walk);
     }
 
     pub(crate) fn iter_seek_for_prev(walk: &mut Walk, key: &[u8]) {
+        walk.catch_up();
         on!(walk, walk => walk.seek_for_prev(key), ());
         count_bytes(walk);
     }
@@ -187,7 +226,7 @@ pub(crate) mod calls {
     /// One that is nowhere stays there.
     pub(crate) fn iter_next(walk: &mut Walk) {
         if iter_valid(walk) {
-            on!(walk, walk => walk.next(), ());
+            walk.step();
         }
     }
 

@@ -621,12 +621,15 @@ pub(crate) mod calls {
         Ok(Checkpoint(db.db().clone()))
     }
 
-    /// WAL files are copied, so that nothing has to be flushed.
+    /// WAL files are copied, so that nothing has to be flushed. It is where no byte of a WAL is allowed.
     pub(crate) fn checkpoint_create(
         checkpoint: &Checkpoint,
         dir: &CStr,
-        _wal_bytes_for_flush: u64,
+        wal_bytes_for_flush: u64,
     ) -> Result<()> {
+        if wal_bytes_for_flush == 0 {
+            checkpoint.0.flush()?;
+        }
         let made = checkpoint.0.checkpoint(path_of(dir));
         made.map_err(|error| match error.to_string().contains("must not exist") {
             true => error.context("Directory exists"),

@@ -102,7 +102,7 @@ impl MergeOperator for CMergeOperator {
         let merged = unsafe { self.take(made, len, success) };
         merged.ok_or_else(|| {
             Error::corruption(format!(
-                "the merge operator {} has no result for the key \"{}\"",
+                "Merge operator failed: {} has no result for the key \"{}\"",
                 self.state.name,
                 key.escape_ascii()
             ))

@@ -121,7 +121,7 @@ pub(crate) fn transaction_commit(running: &mut Running) -> Result<()> {
     let Some(transaction) = running.transaction.take() else {
         return Ok(());
     };
-    transaction.commit_with(&options).map(drop)
+    transaction.commit_checked(&options).map(drop)
 }
 
 /// Ends what is prepared, which may be tried again where that fails.

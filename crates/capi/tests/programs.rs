@@ -268,6 +268,13 @@ fn the_static_library_is_one() {
 }
 
 #[test]
+fn what_programs_rarely_do_is_answered_as_rocksdb_answers_it() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    programs.compare("odds", &[Vec::new()]);
+}
+
+#[test]
 fn perf_contexts_count_as_those_of_rocksdb() {
     let dir = temp_dir();
     let programs = Programs::new(LIBRARIES, dir.path());

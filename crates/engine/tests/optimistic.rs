@@ -10,7 +10,7 @@ use std::thread;
 
 use drumlin::{
     ColumnFamily, Env, ErrorKind, FamilyOptions, Isolation, KeyOrder, Locking, Options,
-    ReadOptions, Transaction, TransactionDb, TransactionOptions,
+    ReadOptions, Transaction, TransactionDb, TransactionOptions, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::StrictMemFileSystem;
@@ -258,10 +258,12 @@ fn updates_are_not_lost_and_plain_writes_and_locks_count() {
         let mut blind = db.begin();
         let mut careful = db.begin();
         let mut reader = db.begin();
+        let mut checked = db.begin();
         blind.put(family, b"k", b"1").unwrap();
         careful.get_for_update(family, b"k").unwrap();
         careful.put(family, b"other", b"1").unwrap();
         assert!(reader.get_for_share(family, b"k").unwrap().is_some());
+        checked.get_for_update(family, b"k").unwrap();
         // Nothing is locked yet.
         db.put(family, b"k", b"2").unwrap();
         for tx in [blind, careful] {
@@ -269,6 +271,8 @@ fn updates_are_not_lost_and_plain_writes_and_locks_count() {
         }
         // What wrote nothing is of its moment.
         reader.commit().unwrap();
+        let refused = checked.commit_checked(&WriteOptions::default());
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
 
         // Whoever locks is waited for, and refused by whoever came first.
         let mut holder = db.begin_with(TransactionOptions {

@@ -386,6 +386,18 @@ impl<'db> Transaction<'db> {
         self.core.db.commit(self.writes.batch_mut(), options)
     }
 
+    /// As [`Transaction::commit_with`], and refused where a key that was read for an update, or locked, has changed, though
+    /// nothing is written: RocksDB's optimistic transactions.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_checked(mut self, options: &WriteOptions) -> Result<SeqNo> {
+        if self.isolation != Isolation::Locks && self.writes.batch().is_empty() {
+            self.lock_all()?;
+        }
+        self.commit_with(options)
+    }
+
     /// Writes everything to the log under `name`, to be committed or rolled back later: whatever happens to the process,
     /// and after a power cut where the write was synced ([`Transaction::prepare_with`]). Nobody sees the writes before
     /// they are committed, and its locks are held until then. The WAL files from here on are kept meanwhile, until the

@@ -118,6 +118,8 @@ impl Db {
         {
             let state = self.engine.store.lock_state();
             if let Some(family) = state.families.get(&family.id()) {
+                // RocksDB's heading, by which programs know the text.
+                let _ = writeln!(text, "** Compaction Stats [{}] **", family.family.name);
                 text.push_str(&level_stats(family));
                 text.push_str(&blob_stats(family));
             }
