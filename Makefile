@@ -12,7 +12,7 @@ CAPI = target/capi/leveldb
 # The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
 ABI = 7.8
 CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
-.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench package redis redis-clients mongo mongo-specs mongo-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench package redis redis-clients mongo mongo-specs mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -57,6 +57,15 @@ $(MONGO_SPECS): $(MONGO_VENV)/bin/pytest
 mongo-specs: $(MONGO_SPECS)
 	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
 	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/python crates/mongo/clients/specs/run.py $(MONGO_SPECS)/test $(SPECS)
+
+# Backups in a bucket: the command against a server of S3's protocol from PyPI, through a proxy that fails.
+S3_VENV = target/s3/venv
+$(S3_VENV)/bin/pytest: crates/object-store/s3/requirements.txt
+	$(PYTHON) -m venv $(S3_VENV) && $(S3_VENV)/bin/pip install -q -r $<
+	touch $@
+s3-test: $(S3_VENV)/bin/pytest
+	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
+	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(S3_VENV)/bin/pytest -q -p no:cacheprovider crates/object-store/s3
 
 # Client libraries and job queues from their registries, as applications use them, against the Redis server. Needs python3,
 # npm, go and mvn. CLIENTS: some of them.

@@ -14,6 +14,9 @@ const NO_BUCKET: [&str; 3] = [
     "The specified bucket does not exist",
 ];
 
+/// What stores answer to those who may not do it.
+const REFUSED: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
+
 /// The bytes of an answer that are told: a page of HTML, say, is no help.
 const TOLD_BYTES_MAX: usize = 600;
 
@@ -34,7 +37,7 @@ pub(crate) fn error_of(op: &str, path: &Path, source: &StoreError) -> Error {
         _ => ErrorKind::Io,
     };
     let advice = match source {
-        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+        _ if REFUSED.iter().any(|said| why.contains(said)) => {
             "the store refuses these credentials: "
         }
         _ if kind == ErrorKind::TimedOut => "the store did not answer in time: ",

@@ -19,6 +19,9 @@ use crate::lock::{self, Wanted};
 use crate::place::{Limits, Place};
 use crate::upload::Upload;
 
+/// How often a list is asked for whose answers end too early.
+const LISTINGS: u32 = 5;
+
 /// A bucket, below a prefix, as a file system: what `drumlin::Backups` needs of one; see the crate. Cheap to clone.
 ///
 /// Its paths begin with [`Self::root`], and errors name them. What a store of objects cannot do, such as links and appends
@@ -103,11 +106,21 @@ impl ObjectFileSystem {
         self.bucket.calls.wait(op, path, request)
     }
 
-    fn listed(&self, dir: &Path) -> Result<Vec<(PathBuf, FileInfo)>> {
-        let (store, location) = (self.bucket.store(), self.bucket.location(dir)?);
-        let below = location.clone();
+    fn list_once(&self, dir: &Path, location: &Location) -> Result<ListResult> {
+        let (store, below) = (self.bucket.store(), location.clone());
         let request = async move { store.list_with_delimiter(Some(&below)).await };
-        let listed = self.bucket.calls.wait("list", dir, request);
+        self.bucket.calls.wait("list", dir, request)
+    }
+
+    fn listed(&self, dir: &Path) -> Result<Vec<(PathBuf, FileInfo)>> {
+        let location = self.bucket.location(dir)?;
+        let mut listed = self.list_once(dir, &location);
+        for _ in 1..LISTINGS {
+            match &listed {
+                Err(error) if is_cut_listing(error) => listed = self.list_once(dir, &location),
+                _ => break,
+            }
+        }
         let listed = listed.map_err(|error| match error.is_not_found() {
             // No list of names is missing but that of a bucket that is.
             true => error
@@ -141,6 +154,11 @@ fn infos_in(listed: &ListResult, location: &Location) -> Vec<(PathBuf, FileInfo)
     let objects = listed.objects.iter();
     let objects = objects.filter_map(|it| Some((name(&it.location)?, info(it.size, false))));
     dirs.chain(objects).collect()
+}
+
+/// Whether the answer ended too early, which the client below tries again of objects, and not of lists.
+fn is_cut_listing(error: &Error) -> bool {
+    error.to_string().contains("list response body")
 }
 
 fn cannot<T>(what: &str, path: &Path) -> Result<T> {
