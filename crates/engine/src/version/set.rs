@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A MANIFEST below this size is never rolled, in bytes.
-const MANIFEST_BYTES_MIN: u64 = 16 << 20;
+/// A MANIFEST below this size is never rolled, in bytes. Who opens the database reads it whole.
+const MANIFEST_BYTES_MIN: u64 = 1 << 20;
 
 /// Families as an edit leaves them; `None` where it drops them. Not all of them: there may be thousands.
 type Changed = BTreeMap<u32, Option<FamilyVersions>>;
