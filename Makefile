@@ -93,7 +93,7 @@ interop:
 	$(CARGO) run --locked -p drumlin-interop --bin rocksdb-versions -- run target/rocksdb-versions $(SEEDS)
 
 loom:
-	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release --no-default-features -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --profile loom --no-default-features -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
 # Under sanitizers of the compiler that is pinned, whose unstable options RUSTC_BOOTSTRAP lets through. What each
 # sees is in docs/testing.md. For threads the standard library is built too, from `rust-src`.
