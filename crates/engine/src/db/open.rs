@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result};
@@ -55,6 +56,11 @@ use crate::watch::notices::Notices;
 use crate::watch::times::StoreTimes;
 use crate::write::commit::CommitPipeline;
 use crate::write::env::WriteEnv;
+
+/// How often the OPTIONS file is looked at for a family that it lacks, and the pause before the next look. There are files
+/// that lack one for good.
+const LOOKS_MAX: usize = 10;
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// Whether a database is opened for writing.
 #[derive(Clone, Copy, Debug)]
@@ -112,12 +118,7 @@ pub(crate) fn open(
             let (versions, info) =
                 settle::read_moment(dir, &options, held, profile, may_have_sections)?;
             families = families_of(&versions, &options);
-            stored = stored_options::read(dir, &options)?;
-            let is_told =
-                |name: &String| stored.as_ref().is_none_or(|it| it.family(name).is_some());
-            if !families.keys().all(is_told) {
-                held.doubt(); // It is written after the MANIFEST.
-            }
+            stored = stored_of(&families, dir, &options)?;
             take_stored(stored.as_ref(), &mut options, &mut families)?;
             (versions, Some(info))
         }
@@ -266,6 +267,23 @@ fn profile(options: &Options) -> Profile {
         DirectoryFormat::LevelDb => Profile::LevelDb,
         _ => Profile::RocksDb,
     }
+}
+
+/// The OPTIONS file, with what it says of `families`: of a new one that is written after the MANIFEST.
+fn stored_of(
+    families: &BTreeMap<String, FamilyOptions>,
+    dir: &Path,
+    options: &Options,
+) -> Result<Option<OptionsFile>> {
+    for _ in 0..LOOKS_MAX {
+        let stored = stored_options::read(dir, options)?;
+        let is_told = |name: &String| stored.as_ref().is_none_or(|it| it.family(name).is_some());
+        if families.keys().all(is_told) {
+            return Ok(stored);
+        }
+        options.env.clock.sleep(LOOK_PAUSE);
+    }
+    stored_options::read(dir, options)
 }
 
 /// Every family of `versions`, with `options.family` in the order that it is in.

@@ -10,9 +10,9 @@
 //! it needs is still there once the WAL files were listed. They go in the order of their numbers, so none of those behind
 //! it has gone. A WAL that was read still begins with a record of its own number: another that is written over it begins
 //! at the front. So small ones are copied at once. Whatever had begun by then was replayed. A WAL that began later, under
-//! a name made ahead, may go on where the one before it was filled behind the reader: the moment ends before it. Where
-//! large ones were replayed, the MANIFEST is looked at again: what they have may be of a time after a table was taken in
-//! or a family came or went.
+//! a name made ahead, may go on where the one before it was filled behind the reader: the moment ends before it. Once they
+//! were replayed, the MANIFEST is looked at again: what a large one has, or one that was made ahead, may be of a time after
+//! a table was taken in or a family came or went.
 //!
 //! Limit: at most half as many files are held as the process may have open. Of a store with more, a table that
 //! a compaction removes before it is read the first time is not found.
@@ -89,7 +89,7 @@ fn attempt(
     let opened = open::open(dir, options, &[], mode)?;
     let store = &opened.engine.store;
     held.check_replayed(&store.id.wal_dir, &store.id.recovered().wals)?;
-    let is_one = held.has_copies() || {
+    let is_one = {
         let versions = &mut store.lock_state().versions;
         versions.look_on()? && !versions.has_changed_aside()
     };

@@ -2,7 +2,7 @@
 //!
 //! The MANIFEST is read once, and then read on. A round takes in what is new there, holds the files that its versions need,
 //! and looks at the MANIFEST again: if that says no more than what was flushed and rewritten, what is held is one moment.
-//! So a round costs what changed since the one before, however long the MANIFEST is.
+//! So a round costs what changed since the one before, and the WAL, however long the MANIFEST is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) fn may_pass(error: &Error) -> bool {
 /// moment only if nobody changed the directory meanwhile.
 ///
 /// # Errors
-/// As [`VersionSet::recover_to_read`]; `NotFound` of a file that went, or where the writer began another MANIFEST; `Busy`
-/// where it was faster each time.
+/// As [`VersionSet::recover_to_read`]; `NotFound` of a file that went, or where the writer began another MANIFEST or was
+/// faster each time.
 pub(super) fn read_moment(
     dir: &Path,
     options: &Options,
@@ -70,7 +70,7 @@ pub(super) fn read_moment(
         held.release_obsolete(dir, &mut versions);
     }
     let message = "a writer changes the files faster than they can be opened";
-    Err(Error::new(ErrorKind::Busy, message).with_file(dir))
+    Err(Error::new(ErrorKind::NotFound, message).with_file(dir))
 }
 
 /// The files of versions that were not looked at.

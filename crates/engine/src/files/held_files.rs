@@ -26,8 +26,6 @@ pub(crate) struct HeldFiles {
     listed: Mutex<Option<(PathBuf, Vec<PathBuf>)>>,
     /// The WAL files that had a record when they were held.
     begun: Mutex<Vec<u64>>,
-    /// Whether all of them were copied.
-    has_copies: AtomicBool,
     /// Whether something may be missing, if the directory was changed meanwhile.
     in_doubt: AtomicBool,
 }
@@ -41,7 +39,6 @@ impl HeldFiles {
             held_max: open_max.min(drumlin_fs::machine::open_files_max()) / 2,
             listed: Mutex::default(),
             begun: Mutex::default(),
-            has_copies: AtomicBool::new(false),
             in_doubt: AtomicBool::new(false),
         }
     }
@@ -49,11 +46,6 @@ impl HeldFiles {
     /// Whether the opened files are one moment only if nobody changed the directory meanwhile.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.in_doubt.load(Ordering::Relaxed)
-    }
-
-    /// Whether what is replayed is what the WAL files had when they were taken.
-    pub(crate) fn has_copies(&self) -> bool {
-        self.has_copies.load(Ordering::Relaxed)
     }
 
     /// Something may be missing.
@@ -98,33 +90,32 @@ impl HeldFiles {
             self.doubt();
         }
         begun.sort_unstable();
-        let has_copies = self.copy_wals(wal_dir, &begun)?;
-        self.has_copies.store(has_copies, Ordering::Relaxed);
+        self.copy_wals(wal_dir, &begun)?;
         *self.begun.lock() = begun;
         *self.listed.lock() = Some((wal_dir.to_path_buf(), names));
         Ok(())
     }
 
     /// Has copies of the WAL files `begun` in place of them, the oldest first, as far as they are small: a writer with small
-    /// memtables writes over one sooner than it is replayed. Whether all are.
-    fn copy_wals(&self, wal_dir: &Path, begun: &[u64]) -> Result<bool> {
+    /// memtables writes over one sooner than it is replayed.
+    fn copy_wals(&self, wal_dir: &Path, begun: &[u64]) -> Result<()> {
         let mut left = COPIED_BYTES_MAX;
         for &wal in begun {
             let path = names::wal(wal_dir, wal);
             let Some(file) = self.held(&path).filter(|file| file.size() <= left) else {
-                return Ok(false);
+                return Ok(());
             };
             left -= file.size();
             let mut bytes = vec![0; usize::try_from(file.size()).unwrap_or(0)];
             if file.read_at(0, &mut bytes)? < bytes.len() {
-                return Ok(false);
+                return Ok(());
             }
             if !begins_with_own(file, wal)? {
                 self.doubt(); // Another was written over it meanwhile.
             }
             self.held.lock().insert(path, Arc::new(Copied(bytes)));
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Looks whether a WAL of which something was there when it was taken may have been written over before it
