@@ -54,11 +54,14 @@ const MAY_BE_NONE: [&str; 5] = [
 ];
 
 /// Objects of which null is nothing to destroy, beside those that hold options.
-const NULL_IS_NOTHING: [&str; 4] = [
+const NULL_IS_NOTHING: [&str; 7] = [
+    "livefile_t",
+    "logger_t",
     "pinnableslice_t",
     "pinnable_handle_t",
     "pinnable_multi_get_t",
     "statistics_histogram_data_t",
+    "write_buffer_manager_t",
 ];
 
 const PROMISE: &str = "    // SAFETY: the C program's promise.\n";

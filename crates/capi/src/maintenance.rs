@@ -621,14 +621,18 @@ pub(crate) mod calls {
         Ok(Checkpoint(db.db().clone()))
     }
 
-    /// WAL files are copied, so that nothing has to be flushed. It is where no byte of a WAL is allowed.
+    /// WAL files are copied, so that nothing has to be flushed. It is where no byte of a WAL is allowed, of a database that
+    /// can be written to, as in RocksDB.
     pub(crate) fn checkpoint_create(
         checkpoint: &Checkpoint,
         dir: &CStr,
         wal_bytes_for_flush: u64,
     ) -> Result<()> {
-        if wal_bytes_for_flush == 0 {
-            checkpoint.0.flush()?;
+        if wal_bytes_for_flush == 0
+            && let Err(error) = checkpoint.0.flush()
+            && error.kind() != ErrorKind::ReadOnly
+        {
+            return Err(error);
         }
         let made = checkpoint.0.checkpoint(path_of(dir));
         made.map_err(|error| match error.to_string().contains("must not exist") {

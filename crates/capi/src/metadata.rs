@@ -289,16 +289,16 @@ pub(crate) mod calls {
 
     pub(crate) fn column_family_metadata_options_set_start_key(
         options: &mut MetadataOptions,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) {
-        options.start = Some(key.to_vec());
+        options.start = key.map(<[u8]>::to_vec);
     }
 
     pub(crate) fn column_family_metadata_options_set_end_key(
         options: &mut MetadataOptions,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) {
-        options.end = Some(key.to_vec());
+        options.end = key.map(<[u8]>::to_vec);
     }
 
     pub(crate) fn column_family_metadata_options_get_start_key(

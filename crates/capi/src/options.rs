@@ -46,6 +46,7 @@ pub(crate) struct OpenOptions {
     pub(crate) env: Option<Env>,
     pub(crate) threads: Option<usize>,
     pub(crate) db_paths: Vec<PathBuf>,
+    pub(crate) cf_paths: Vec<PathBuf>,
     pub(crate) statistics: Option<Opened>,
     pub(crate) statistics_level: Option<i32>,
     pub(crate) write_buffers: Option<WriteBufferManager>,
@@ -117,8 +118,11 @@ impl OpenOptions {
         if self.fields.disallow_memtable_writes() {
             return refuse("disallow_memtable_writes=true: every family takes writes");
         }
-        if self.db_paths.len() > 1 {
-            return refuse("db_paths with several paths: all tables are in one directory");
+        for (name, paths) in [("db_paths", &self.db_paths), ("cf_paths", &self.cf_paths)] {
+            if paths.len() > 1 {
+                let message = format!("{name} with several paths: all tables are in one directory");
+                return refuse(&message);
+            }
         }
         let blocks = self.blocks.as_ref();
         if let Some(version @ 0..2) = blocks.and_then(|blocks| blocks.fields.format_version) {

@@ -3,6 +3,7 @@
 #[cfg(abi_since = "8.11")]
 use std::ffi::c_char;
 use std::ffi::{CStr, c_int};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin::{Error, KeyOrder, Result, TableFormat, UInt64Add};
@@ -338,7 +339,7 @@ unsafe fn set_paths(
     options: *mut Handle<OpenOptions>,
     paths: *const *const Handle<DbPath>,
     count: usize,
-    function: &str,
+    (function, field): (&str, fn(&mut OpenOptions) -> &mut Vec<PathBuf>),
 ) {
     // SAFETY: the C program's promise.
     let options = unsafe { handle::get_mut(options, function) };
@@ -348,7 +349,7 @@ unsafe fn set_paths(
         // SAFETY: as above.
         unsafe { handle::get(*path, function) }.path.clone()
     });
-    options.db_paths = paths.collect();
+    *field(options) = paths.collect();
 }
 
 /// More than one is refused when the database is opened.
@@ -359,7 +360,14 @@ unsafe extern "C" fn rocksdb_options_set_db_paths(
     count: usize,
 ) {
     // SAFETY: the C program's promise.
-    unsafe { set_paths(options, paths, count, "rocksdb_options_set_db_paths") };
+    unsafe {
+        set_paths(
+            options,
+            paths,
+            count,
+            ("rocksdb_options_set_db_paths", |it| &mut it.db_paths),
+        );
+    }
 }
 
 /// As above.
@@ -370,5 +378,12 @@ unsafe extern "C" fn rocksdb_options_set_cf_paths(
     count: usize,
 ) {
     // SAFETY: the C program's promise.
-    unsafe { set_paths(options, paths, count, "rocksdb_options_set_cf_paths") };
+    unsafe {
+        set_paths(
+            options,
+            paths,
+            count,
+            ("rocksdb_options_set_cf_paths", |it| &mut it.cf_paths),
+        );
+    }
 }

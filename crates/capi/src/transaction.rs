@@ -526,7 +526,7 @@ unsafe extern "C" fn rocksdb_transaction_multi_get_cf(
     unsafe { list.answer(NAME, |keys| each(running, options, &families, keys)) };
 }
 
-/// The same, after each key was locked.
+/// The same, after each key was locked. Where one cannot be, that is the answer for all.
 fn each_for_update(
     running: &mut Running,
     options: &Reads,
@@ -534,8 +534,13 @@ fn each_for_update(
     keys: &[&[u8]],
 ) -> Vec<Result<Option<PinnedSlice>>> {
     let both = families.iter().zip(keys);
-    both.map(|(family, key)| running.read_for_update(options, *family, key, true))
-        .collect()
+    let found: Result<Vec<_>> = both
+        .map(|(family, key)| running.read_for_update(options, *family, key, true))
+        .collect();
+    match found {
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        Err(error) => keys.iter().map(|_| Err(error.duplicate())).collect(),
+    }
 }
 
 #[unsafe(no_mangle)]
