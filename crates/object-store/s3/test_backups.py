@@ -151,6 +151,7 @@ def test_two_at_a_time_and_one_that_was_killed(place):
     place.load(1)
     want = place.scan()
     # The first waits for an answer, with the lock.
+    place.proxy.reset()
     place.proxy.fail("silent", method="PUT", part="shared_checksum")
     first = place.start("backup", "create", place.url)
     while not place.requests("PUT", "shared_checksum"):
@@ -176,6 +177,7 @@ def test_a_killed_upload_is_gone_on_with(place):
     place.succeed("backup", "create", place.url)
     place.load_large()
     # Parts of the table are there, and the process dies.
+    place.proxy.reset()
     place.proxy.fail("silent", method="PUT", part="partNumber=2")
     first = place.start("backup", "create", place.url)
     while not place.requests("PUT", "partNumber=2"):
