@@ -226,7 +226,7 @@ fn open_versions(
 ) -> Result<(VersionSet, Option<RecoveredInfo>)> {
     let files = &options.env.files;
     let set_options = version_set_options(options, families);
-    let (versions, mut info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
+    let (versions, info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
         Ok(_) if options.error_if_exists => {
             let message = "the database exists, and error_if_exists is set";
             return Err(Error::invalid_argument(message).with_file(dir));
@@ -236,10 +236,7 @@ fn open_versions(
         }
         found => found?,
     };
-    if info.sections_from == 0 && !may_have_sections {
-        info.sections_from = u64::MAX;
-    }
-    Ok((versions, Some(info)))
+    Ok((versions, Some(info.with_sections(may_have_sections))))
 }
 
 /// Whether there may be sections of two-phase commit in WAL files that no family needs, where the MANIFEST does not say
@@ -521,9 +518,11 @@ impl Opener<'_> {
         }
         self.check_table_formats(&engine.store)?;
         engine.background.check_models()?;
-        let recovered = match self.mode.is_read_only() {
-            true => recover::replay(&engine, &wals, needed_from)?,
-            false => {
+        let recovered = match self.mode {
+            OpenMode::ReadOnly { held, .. } => {
+                recover::replay(&engine, (&wals, &held.ahead()), needed_from)?
+            }
+            OpenMode::ReadWrite => {
                 for wal in &wals {
                     // Pages that a dying process left in the page cache may not be on disk yet.
                     self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;

@@ -41,7 +41,7 @@ fn recover_exclusively(
     let _pending = engine.store.files.numbers.begin_job();
     let mut tables = Vec::new();
     let (mut recovered, recovered_sections) =
-        replay_exclusively(engine, log, wals, needed_from, Some(&mut tables))?;
+        replay_exclusively(engine, log, (wals, &[]), needed_from, Some(&mut tables))?;
     let mut state = engine.store.lock_state();
     engine.writes.env.switch_wal(log, &mut state)?;
     let wal = log.wal.number();
@@ -96,7 +96,11 @@ fn recover_exclusively(
 
 /// Replays `wals` into memtables, for a store that is only read. It gives the WALs, each with the bytes of it that
 /// were replayed.
-pub(super) fn replay(engine: &Engine, wals: &[u64], needed_from: u64) -> Result<Recovered> {
+pub(super) fn replay(
+    engine: &Engine,
+    wals: (&[u64], &[u64]),
+    needed_from: u64,
+) -> Result<Recovered> {
     engine
         .writes
         .run_exclusive(|log| replay_exclusively(engine, log, wals, needed_from, None))
@@ -155,7 +159,7 @@ fn carry_sections(engine: &Engine, log: &mut LogState, sections: Sections) -> Re
 fn replay_exclusively(
     engine: &Engine,
     log: &mut LogState,
-    wals: &[u64],
+    (wals, ahead): (&[u64], &[u64]),
     needed_from: u64,
     mut tables: Option<&mut Vec<(u32, Flushed)>>,
 ) -> Result<(Recovered, Sections)> {
@@ -166,6 +170,7 @@ fn replay_exclusively(
         point_in_time: engine.store.id.options.point_in_time_recovery,
         keep_damaged: tables.is_some(),
         needed_from,
+        ahead,
         flushed: FlushedFamily::all(&engine.store.lock_state().versions),
     };
     let mut sections = Sections::new();

@@ -45,10 +45,7 @@ pub(super) fn read_moment(
     let mut versions = VersionSet::recover_to_read(files, dir, profile, &order_of)?;
     let mut unchecked = Unchecked::All;
     for _ in 0..ROUNDS_MAX {
-        let mut info = versions.needs();
-        if info.sections_from == 0 && !may_have_sections {
-            info.sections_from = u64::MAX;
-        }
+        let info = versions.needs().with_sections(may_have_sections);
         let found = held
             .take_wals(wal_dir, &info)
             .and_then(|()| unchecked.check(&versions))

@@ -11,7 +11,7 @@ use drumlin_fs::{CreateOptions, FileInfo, FileSystem, RandomAccessFile, Writable
 
 use crate::files::names::{self, FileName};
 use crate::version::{RecoveredInfo, VersionSet};
-use crate::wal::replay::begins_with_own;
+use crate::wal::replay::{Beginning, beginning, begins_with_own};
 
 /// How many bytes of WAL files an opening reads into memory at once.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
@@ -26,6 +26,8 @@ pub(crate) struct HeldFiles {
     listed: Mutex<Option<(PathBuf, Vec<PathBuf>)>>,
     /// The WAL files that had a record when they were held.
     begun: Mutex<Vec<u64>>,
+    /// Those that had nothing.
+    ahead: Mutex<Vec<u64>>,
     /// Whether something may be missing, if the directory was changed meanwhile.
     in_doubt: AtomicBool,
 }
@@ -39,6 +41,7 @@ impl HeldFiles {
             held_max: open_max.min(drumlin_fs::machine::open_files_max()) / 2,
             listed: Mutex::default(),
             begun: Mutex::default(),
+            ahead: Mutex::default(),
             in_doubt: AtomicBool::new(false),
         }
     }
@@ -46,6 +49,11 @@ impl HeldFiles {
     /// Whether the opened files are one moment only if nobody changed the directory meanwhile.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// The WAL files that had nothing when they were taken.
+    pub(crate) fn ahead(&self) -> Vec<u64> {
+        self.ahead.lock().clone()
     }
 
     /// Something may be missing.
@@ -73,25 +81,33 @@ impl HeldFiles {
             }
             _ => true,
         });
-        let mut begun = Vec::new();
-        for name in &names {
-            let Some(FileName::Wal(number)) = FileName::parse(name) else {
-                continue;
-            };
-            let path = wal_dir.join(name);
-            self.hold(&path)?;
-            if begins_with_own(self.open(&path)?, number)? {
-                begun.push(number);
-            } else if !self.below.exists(&path)? {
+        let wals = names.iter().filter_map(|name| match FileName::parse(name) {
+            Some(FileName::Wal(number)) => Some((number, wal_dir.join(name))),
+            _ => None,
+        });
+        let mut wals: Vec<_> = wals.collect();
+        wals.sort_unstable();
+        let (mut begun, mut ahead) = (Vec::new(), Vec::new());
+        // The newest first: where one has begun, those before it are complete when they are looked at.
+        for (number, path) in wals.iter().rev() {
+            self.hold(path)?;
+            let found = beginning(self.open(path)?, *number)?;
+            match found {
+                Beginning::Own => begun.push(*number),
+                Beginning::Nothing => ahead.push(*number),
+                Beginning::Unreadable => {}
+            }
+            if found != Beginning::Own && !self.below.exists(path)? {
                 self.doubt(); // Another may have been written over it.
             }
         }
         if !begun.contains(&needed) {
             self.doubt();
         }
-        begun.sort_unstable();
+        begun.reverse();
         self.copy_wals(wal_dir, &begun)?;
         *self.begun.lock() = begun;
+        *self.ahead.lock() = ahead;
         *self.listed.lock() = Some((wal_dir.to_path_buf(), names));
         Ok(())
     }

@@ -66,6 +66,16 @@ pub struct RecoveredInfo {
     pub tracked_wals: Vec<(u64, Option<u64>)>,
 }
 
+impl RecoveredInfo {
+    /// The same, where no WAL older than those needed may hold sections that the MANIFEST does not tell of unless `there_may_be`.
+    pub(crate) fn with_sections(mut self, there_may_be: bool) -> Self {
+        if self.sections_from == 0 && !there_may_be {
+            self.sections_from = u64::MAX;
+        }
+        self
+    }
+}
+
 impl VersionSet {
     /// Creates a database of empty families in the existing directory `dir`.
     ///

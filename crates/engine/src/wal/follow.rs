@@ -1,6 +1,7 @@
 //! Reading on in the WAL files of a writer elsewhere, each from where it was left.
 //!
-//! A file is read to its end when a later one had a record before it was looked at. Whether all files that were needed
+//! A file is read to its end when a later one had a record before it was looked at; what is behind one that is not is left
+//! to the next time. Whether all files that were needed
 //! were there, and still what they were, shows in the MANIFEST: whoever calls looks at it before and after.
 //!
 //! What cannot be told from this place alone (damage, a gap, numbers that go back) is [`Reading::Diverged`]: opening
@@ -126,7 +127,8 @@ impl WalFollow {
             let reading = self
                 .read_one(number, is_last, &mut apply)
                 .map_err(|error| error.with_file(&path))?;
-            if reading != Reading::Whole {
+            // What begins from now on is of a later time than the end of this one.
+            if reading != Reading::Whole || is_last {
                 return Ok(reading);
             }
         }

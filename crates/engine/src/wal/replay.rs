@@ -61,6 +61,9 @@ pub(crate) struct WalReplay<'a> {
     pub(crate) keep_damaged: bool,
     /// WAL files from this number on were not removed by us: one that is not there was lost.
     pub(crate) needed_from: u64,
+    /// WAL files that had nothing when their reader took them: what a writer beside it has put there by now is of a later
+    /// time than the ends of the others, and is not replayed.
+    pub(crate) ahead: &'a [u64],
     /// The writes that tables hold already.
     pub(crate) flushed: Vec<FlushedFamily>,
 }
@@ -154,7 +157,9 @@ impl WalReplay<'_> {
                     return Ok(replayed);
                 }
             }
-            let mut ended = self.replay_one(wal, &mut replayed, &mut apply)?;
+            let Some(mut ended) = self.replay_one(wal, &mut replayed, &mut apply)? else {
+                break;
+            };
             let last = replayed.last_seqno;
             if let Some(mended) = self.mended(later, &ended, &before, last)? {
                 let batch = BatchView::new(&mended.payload)?;
@@ -201,16 +206,20 @@ impl WalReplay<'_> {
         }))
     }
 
+    /// Nothing where the WAL began after it was taken.
     fn replay_one(
         &self,
         wal: u64,
         replayed: &mut Replayed,
         apply: &mut impl FnMut(u64, &BatchView<'_>) -> Result<u64>,
-    ) -> Result<Ended> {
+    ) -> Result<Option<Ended>> {
         let path = self.path(wal);
         let mut reader = RecordReader::new(self.env.files.open(&path)?, wal);
         let named = |error: Error| error.with_file(&path);
         while let Some(record) = reader.read().map_err(named)? {
+            if self.is_ahead(wal) {
+                return Ok(None);
+            }
             let offset = record.offset;
             let batch = BatchView::new(record.payload)
                 .map_err(|error| error.with_offset(offset).with_file(&path))?;
@@ -224,7 +233,11 @@ impl WalReplay<'_> {
         });
         let verdict = reader.judge(Later::Marks).map_err(named)?;
         let size = self.env.files.info(&path)?.size;
-        Ok(Ended { end, verdict, size })
+        Ok(Some(Ended { end, verdict, size }))
+    }
+
+    fn is_ahead(&self, wal: u64) -> bool {
+        self.ahead.contains(&wal) && !drumlin_base::bug!("replay-takes-what-began-later")
     }
 
     /// The record at the end of the first of `later` that one bit turned back made whole, where it is
@@ -266,6 +279,9 @@ impl WalReplay<'_> {
         let damaged = |ended: &Ended| matches!(ended.verdict, Verdict::Corrupt { .. });
         if let Some((wal, _)) = before.iter().find(|(_, ended)| damaged(ended)) {
             return Ok(Gap::In(*wal));
+        }
+        if self.is_ahead(next) {
+            return Ok(Gap::None); // Nothing in it is replayed.
         }
         let Some(first) = self.first_batch(next)? else {
             return Ok(Gap::None); // Nothing in it could be replayed wrongly.
@@ -441,7 +457,31 @@ fn first_of(batch: &BatchView<'_>) -> (SeqNo, Vec<WalMark>) {
 /// # Errors
 /// `Io`.
 pub(crate) fn begins_with_own(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<bool> {
-    Ok(RecordReader::new(file, wal).read()?.is_some())
+    Ok(beginning(file, wal)? == Beginning::Own)
+}
+
+/// What is at the front of a WAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// A record of its own.
+    Own,
+    /// Nothing, or what the log before it in this file had.
+    Nothing,
+    /// A record that is not whole: damage, or one that is being written.
+    Unreadable,
+}
+
+/// # Errors
+/// `Io`.
+pub(crate) fn beginning(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<Beginning> {
+    let mut reader = RecordReader::new(file, wal);
+    if reader.read()?.is_some() {
+        return Ok(Beginning::Own);
+    }
+    Ok(match reader.end().map(|end| end.reason) {
+        Some(EndReason::Bad(_)) => Beginning::Unreadable,
+        _ => Beginning::Nothing,
+    })
 }
 
 /// Whether the WAL `wal` has a step of two-phase commit, as far as it is sound.

@@ -18,7 +18,7 @@ use drumlin_fs::{
 
 use crate::changes::{Run, options};
 use crate::copy::{contents, family_options, try_contents};
-use crate::support::{DIR, exhaustive};
+use crate::support::{DIR, exhaustive, rows};
 
 const STEPS: usize = 80;
 
@@ -242,9 +242,58 @@ fn a_reader_that_opens_has_what_came_before_the_last_write() {
     }
 }
 
+/// Fills a memtable, under the sequence numbers as keys.
 fn fill(db: &Db) {
-    for key in 0..20_u64 {
-        db.put(key.to_be_bytes(), [7; 500]).unwrap();
+    for _ in 0..20 {
+        db.put(db.latest_seqno().to_be_bytes(), [7; 500]).unwrap();
+    }
+}
+
+/// A database of `memory` with rows in its WAL, and the next WAL made ahead: the switch to it changes no name.
+fn with_a_wal_ahead(memory: &StrictMemFileSystem) -> Db {
+    let options = Options {
+        background_threads: Some(1),
+        ..options_of(&(Arc::new(memory.clone()) as Arc<dyn FileSystem>), 1)
+    };
+    let primary = Db::open(DIR, options).unwrap();
+    primary.pause_background().unwrap();
+    fill(&primary);
+    let wals = || {
+        let names = memory.list(Path::new(DIR)).unwrap();
+        let wals = names
+            .iter()
+            .filter(|name| name.extension().is_some_and(|it| it == "log"));
+        wals.count()
+    };
+    while wals() < 2 {
+        Env::system().clock.sleep(Duration::from_micros(100));
+    }
+    primary
+}
+
+#[test]
+fn a_wal_that_begins_behind_a_reader_is_no_part_of_the_moment() {
+    for index in 1.. {
+        let memory = StrictMemFileSystem::new();
+        let primary = with_a_wal_ahead(&memory);
+        let watched = FaultFileSystem::over_memory(&memory);
+        let fills = ActsAt::new(index, &primary, fill);
+        watched.set_observer(Some(Arc::clone(&fills) as _));
+        let files: Arc<dyn FileSystem> = Arc::new(watched.clone());
+        let reader = Db::open_read_only(DIR, options_of(&files, 1));
+        let reader = reader.unwrap_or_else(|error| panic!("operation {index}: {error:?}"));
+        watched.set_observer(None);
+        let rows = rows(&reader, reader.default_family()).unwrap();
+        let expected = (0..rows.len() as u64).map(u64::to_be_bytes);
+        assert!(
+            rows.keys().eq(expected.collect::<Vec<_>>().iter()),
+            "operation {index}"
+        );
+        assert!(rows.len() >= 20, "operation {index}");
+        if !fills.has_acted() {
+            assert!(index > 10, "a reader does more than {index} operations");
+            return;
+        }
     }
 }
 
@@ -253,27 +302,10 @@ fn a_wal_that_is_filled_behind_a_reader_is_no_gap() {
     for index in 1.. {
         let memory = StrictMemFileSystem::new();
         let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
-        // With the thread that makes the next WAL ahead: the switch to it changes no name.
-        let options = Options {
-            background_threads: Some(1),
-            ..options_of(&files, 1)
-        };
-        drop(Db::open(DIR, options.clone()).unwrap());
+        drop(Db::open(DIR, options_of(&files, 1)).unwrap());
         let watched = FaultFileSystem::over_memory(&memory);
         let follower = follow_by(Arc::new(watched.clone()), 1);
-        let primary = Db::open(DIR, options).unwrap();
-        primary.pause_background().unwrap();
-        fill(&primary);
-        let wals = || {
-            let names = memory.list(Path::new(DIR)).unwrap();
-            let wals = names
-                .iter()
-                .filter(|name| name.extension().is_some_and(|it| it == "log"));
-            wals.count()
-        };
-        while wals() < 2 {
-            Env::system().clock.sleep(Duration::from_micros(100));
-        }
+        let primary = with_a_wal_ahead(&memory);
         let fills = ActsAt::new(index, &primary, fill);
         watched.set_observer(Some(Arc::clone(&fills) as _));
         let caught_up = follower.catch_up();
