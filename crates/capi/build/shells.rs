@@ -213,6 +213,7 @@ impl Shell<'_> {
             );
         } else if let Some(object) = has("rocksdb_writebatch_t*")
             .or(has("rocksdb_readoptions_t*"))
+            .or(self.refuses_committing())
             .or(self.refuses_opening())
         {
             let _ = writeln!(
@@ -237,6 +238,13 @@ impl Shell<'_> {
             _ => text.push_str("    std::ptr::null_mut()\n"),
         }
         text.push_str("}\n");
+    }
+
+    /// The transaction, which is not committed without what this function adds.
+    fn refuses_committing(&self) -> Option<&Parameter> {
+        let first = self.function.parameters.first()?;
+        let adds = self.function.result == "void" && first.kind == "rocksdb_transaction_t*";
+        adds.then_some(first)
     }
 
     /// The options of a database, which is not opened with what this function sets.

@@ -92,14 +92,13 @@ unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_options(
     let engine = unsafe { handle::get(engine, NAME) };
     // SAFETY: as above.
     let db = unsafe { handle::get(db, NAME) };
-    // SAFETY: as above.
-    let options = unsafe { handle::get(options, NAME) };
-    // SAFETY: as above.
-    let made = unsafe {
-        guard(NAME, errptr, || {
-            engine.create(db, options.flush_before_backup())
-        })
+    let flushes = !options.is_null() && {
+        // SAFETY: as above.
+        let options = unsafe { handle::get(options, NAME) };
+        options.flush_before_backup()
     };
+    // SAFETY: as above.
+    let made = unsafe { guard(NAME, errptr, || engine.create(db, flushes)) };
     if let Some(made) = made {
         // SAFETY: as above.
         unsafe { set(id, 0, made) };

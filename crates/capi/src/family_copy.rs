@@ -101,6 +101,7 @@ pub(crate) mod calls {
         metadata.files.clone()
     }
 
+    /// Copies them: RocksDB takes the list over, and there are bindings that destroy it all the same.
     pub(crate) fn export_import_files_metadata_set_files(
         metadata: &mut FilesMetadata,
         files: &mut LiveFiles,

@@ -147,11 +147,12 @@ impl Ranges {
     }
 }
 
-/// What sizes are the sum of. Values in blob files are not told by range.
+/// What sizes are to be the sum of.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     memtables: bool,
     files: bool,
+    blobs: bool,
 }
 
 impl Parts {
@@ -160,13 +161,25 @@ impl Parts {
         Self {
             memtables: flags & 1 != 0,
             files: flags & 2 != 0,
+            blobs: flags & 4 != 0,
         }
     }
 
-    fn of_options(options: &SizeApproximationOptions) -> Self {
+    /// Those of `options`, or the defaults where it is null.
+    ///
+    /// # Safety
+    /// It is null or a handle.
+    unsafe fn of_options(options: *const Handle<SizeApproximationOptions>, function: &str) -> Self {
+        let defaults = SizeApproximationOptions::default();
+        let options = match options.is_null() {
+            true => &defaults,
+            // SAFETY: the caller's promise.
+            false => unsafe { handle::get(options, function) },
+        };
         Self {
             memtables: options.include_memtables(),
             files: options.include_files(),
+            blobs: options.include_blob_files(),
         }
     }
 
@@ -177,6 +190,9 @@ impl Parts {
                 memtables: true, ..
             } => Err(Error::not_supported(
                 "include_memtables=true: sizes are those of tables; flush first",
+            )),
+            Self { blobs: true, .. } => Err(Error::not_supported(
+                "include_blob_files=true: values in blob files are not told by range",
             )),
             Self { files: false, .. } => Err(Error::invalid_argument(
                 "neither memtables nor files are asked for",
@@ -231,8 +247,6 @@ unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     const NAME: &str = "rocksdb_approximate_sizes_with_options";
     // SAFETY: the C program's promise.
     let db = unsafe { handle::get(db, NAME) };
-    // SAFETY: as above.
-    let options = unsafe { handle::get(options, NAME) };
     let ranges = Ranges {
         count,
         begins,
@@ -241,7 +255,8 @@ unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
         end_lens,
         sizes,
     };
-    let parts = Parts::of_options(options);
+    // SAFETY: as above.
+    let parts = unsafe { Parts::of_options(options, NAME) };
     // SAFETY: as above.
     unsafe { ranges.answer_of(parts, (db, db.family(None)), errptr, NAME) };
 }
@@ -264,8 +279,6 @@ unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
     let db = unsafe { handle::get(db, NAME) };
     // SAFETY: as above.
     let family = unsafe { handle::get(family, NAME) };
-    // SAFETY: as above.
-    let options = unsafe { handle::get(options, NAME) };
     let ranges = Ranges {
         count,
         begins,
@@ -274,7 +287,8 @@ unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
         end_lens,
         sizes,
     };
-    let parts = Parts::of_options(options);
+    // SAFETY: as above.
+    let parts = unsafe { Parts::of_options(options, NAME) };
     // SAFETY: as above.
     unsafe { ranges.answer_of(parts, (db, &family.0), errptr, NAME) };
 }
@@ -488,15 +502,18 @@ pub(crate) mod calls {
         }
     }
 
-    pub(crate) fn flush_wal_with_options(db: &Database, options: &Flushwaloptions) -> Result<()> {
-        flush_wal(db, options.sync())
+    pub(crate) fn flush_wal_with_options(
+        db: &Database,
+        options: Option<&Flushwaloptions>,
+    ) -> Result<()> {
+        flush_wal(db, options.is_some_and(Flushwaloptions::sync))
     }
 
     pub(crate) fn transactiondb_flush_wal_with_options(
         db: &TransactionDatabase,
-        options: &Flushwaloptions,
+        options: Option<&Flushwaloptions>,
     ) -> Result<()> {
-        flush_wal(db, options.sync())
+        flush_wal_with_options(db, options)
     }
 
     /// Waits for flushes and compactions as long as they take.
@@ -523,7 +540,10 @@ pub(crate) mod calls {
         }
     }
 
-    pub(crate) fn verify_checksum_with_options(db: &Database, _options: &Reads) -> Result<()> {
+    pub(crate) fn verify_checksum_with_options(
+        db: &Database,
+        _options: Option<&Reads>,
+    ) -> Result<()> {
         verify_checksum(db)
     }
 
@@ -535,7 +555,7 @@ pub(crate) mod calls {
 
     pub(crate) fn verify_file_checksums_with_options(
         db: &Database,
-        _options: &Reads,
+        _options: Option<&Reads>,
     ) -> Result<()> {
         verify_file_checksums(db)
     }

@@ -317,17 +317,18 @@ pub(crate) mod calls {
         db: &Database,
         family: Option<&Family>,
     ) -> FamilyMetadata {
-        get_column_family_metadata_cf_with_options(db, family, &MetadataOptions::default())
+        get_column_family_metadata_cf_with_options(db, family, None)
     }
 
     pub(crate) fn get_column_family_metadata_cf_with_options(
         db: &Database,
         family: Option<&Family>,
-        options: &MetadataOptions,
+        options: Option<&MetadataOptions>,
     ) -> FamilyMetadata {
         let family = db.family(family);
         let mut tables = tables_of(db.db(), family);
-        tables.retain(|table| options.asks_for(table, family.order()));
+        let order = family.order();
+        tables.retain(|table| options.is_none_or(|options| options.asks_for(table, order)));
         let levels = (0..LEVELS).map(|level| LevelMetadata {
             level,
             files: tables

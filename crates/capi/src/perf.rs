@@ -1,5 +1,6 @@
 //! `rocksdb_perfcontext_t`: what the calling thread read and waited for. Each thread has one, whichever handle asks.
 
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use drumlin::Env;
@@ -39,16 +40,23 @@ fn nanos() -> u64 {
     u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A thread that asks for its numbers has them counted from here on, as in RocksDB, where that is so from the beginning.
+thread_local! {
+    /// Whether the thread said what it wants.
+    static IS_TOLD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread that asks for its numbers, and never said how much it wants, has them counted from here on: in RocksDB that is so
+/// from the beginning.
 fn count_from_now() {
-    if perf::level() == Level::Off {
+    if !IS_TOLD.get() {
         perf::set_level(Level::Counts, nanos);
     }
 }
 
 pub(crate) mod calls {
     use super::{
-        COUNTS, Level, METRICS, PerfContext, TIMES_EXCEPT_MUTEX, count_from_now, nanos, perf,
+        COUNTS, IS_TOLD, Level, METRICS, PerfContext, TIMES_EXCEPT_MUTEX, count_from_now, nanos,
+        perf,
     };
 
     pub(crate) fn set_perf_level(level: i32) {
@@ -57,6 +65,7 @@ pub(crate) mod calls {
             COUNTS => Level::Counts,
             _ => Level::Off,
         };
+        IS_TOLD.set(true);
         perf::set_level(level, nanos);
     }
 

@@ -13,7 +13,7 @@ use drumlin_ffi::error::{end_process, guard_infallible};
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
-use crate::error::set;
+use crate::error::{not_implemented, set};
 use crate::family::{Family, FamilyArrays, open_with};
 use crate::fields::{
     OptimistictransactionOptions, OptimistictransactiondbOptions, TransactionOptions as Fields,
@@ -126,6 +126,8 @@ pub(crate) struct Running {
     name: Vec<u8>,
     /// Whether it may be committed only after it was prepared.
     asks_for_prepare: bool,
+    /// Why it cannot be committed.
+    refused: Option<Error>,
 }
 
 impl Running {
@@ -148,6 +150,7 @@ impl Running {
             lent: Vec::new(),
             name: Vec::new(),
             asks_for_prepare: false,
+            refused: None,
         };
         running.begin();
         Ok(running)
@@ -160,7 +163,20 @@ impl Running {
         unsafe { &*locks }
     }
 
+    /// Notes that `function` was called, which its end reports.
+    pub(crate) fn refuse(&mut self, function: &str) {
+        self.refused.get_or_insert(not_implemented(function));
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.refused {
+            Some(error) => Err(error.duplicate()),
+            None => Ok(()),
+        }
+    }
+
     fn begin(&mut self) {
+        self.refused = None;
         let transaction = self.lent_locks().begin_with(self.options);
         self.snapshot = match self.options.snapshot {
             true => transaction.snapshot().cloned().map(Arc::new),
@@ -306,9 +322,11 @@ unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families_with_o
     errptr: ErrPtr,
 ) -> *mut Handle<OptimisticDatabase> {
     const NAME: &str = "rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options";
+    if !transaction_options.is_null() {
+        // SAFETY: the C program's promise.
+        unsafe { handle::get(transaction_options, NAME) };
+    }
     // SAFETY: the C program's promise.
-    unsafe { handle::get(transaction_options, NAME) };
-    // SAFETY: as above.
     unsafe {
         rocksdb_optimistictransactiondb_open_column_families(
             options,

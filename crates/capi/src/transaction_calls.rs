@@ -41,7 +41,7 @@ pub(crate) fn optimistictransactiondb_open(
 /// How it is validated does not change what is refused.
 pub(crate) fn optimistictransactiondb_open_with_otxn_db_options(
     options: &OpenOptions,
-    _transactions: &OptimistictransactiondbOptions,
+    _transactions: Option<&OptimistictransactiondbOptions>,
     name: &CStr,
 ) -> Result<OptimisticDatabase> {
     optimistictransactiondb_open(options, name)
@@ -95,6 +95,7 @@ pub(crate) fn transaction_prepare(running: &mut Running) -> Result<()> {
         ));
     }
     running.running()?;
+    running.check()?;
     if let Some(transaction) = running.transaction.take() {
         let prepared = transaction.prepare_with(&running.name, &running.write_options)?;
         running.prepared = Some(prepared);
@@ -114,6 +115,7 @@ pub(crate) fn transaction_commit(running: &mut Running) -> Result<()> {
         });
     }
     running.running()?;
+    running.check()?;
     if running.asks_for_prepare {
         return Err(Error::invalid_argument("Txn not prepared"));
     }

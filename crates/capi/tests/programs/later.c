@@ -206,6 +206,10 @@ static void upkeep(void) {
   rocksdb_wait_for_compact_options_destroy(wait);
   rocksdb_verify_checksum(db, &err);
   told("checksums");
+  rocksdb_verify_checksum_with_options(db, NULL, &err);
+  rocksdb_flush_wal_with_options(db, NULL, &err);
+  rocksdb_column_family_metadata_destroy(rocksdb_get_column_family_metadata_with_options(db, NULL));
+  told("no options");
   rocksdb_verify_file_checksums(db, &err);
   told("file checksums");
   size_t len = 0;
@@ -272,6 +276,13 @@ static void transactions(const char* dir) {
   rocksdb_put(base, writes, "y", 1, "2", 1, &err);
   told("the base");
   rocksdb_transactiondb_close_base_db(base);
+  transaction = rocksdb_transaction_begin(locked, writes, one, transaction);
+  rocksdb_transaction_put_log_data(transaction, "told", 4);
+  rocksdb_transaction_commit(transaction, &err);
+  told("log data");
+  rocksdb_transaction_rollback(transaction, &err);
+  rocksdb_transaction_commit(transaction, &err);
+  told("without it");
   rocksdb_transaction_destroy(transaction);
   rocksdb_transaction_options_destroy(one);
   rocksdb_transactiondb_close(locked);
