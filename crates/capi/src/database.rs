@@ -137,18 +137,34 @@ impl Drop for Database {
 }
 
 pub(crate) mod calls {
-    use std::ffi::CStr;
+    use std::ffi::{CStr, c_int};
 
-    use drumlin::{Db, Result};
+    use drumlin::{DEFAULT_FAMILY, Db, Result};
     use drumlin_ffi::bytes::path_of;
 
     use super::Database;
-    use crate::opening::{Mode, Opening};
+    use crate::opening::{Mode, Named, Opening, time_to_live};
     use crate::options::OpenOptions;
 
     pub(crate) fn open(options: &OpenOptions, name: &CStr) -> Result<Database> {
         let opening = Opening::new(options, name, Mode::ReadWrite);
         opening.open(&[]).map(|(db, _)| Database::new(db))
+    }
+
+    /// Families that are created in it later have times behind their values, too.
+    pub(crate) fn open_with_ttl(
+        options: &OpenOptions,
+        name: &CStr,
+        ttl: c_int,
+    ) -> Result<Database> {
+        let default = Named {
+            name: DEFAULT_FAMILY.to_owned(),
+            options,
+            ttl: Some(time_to_live(ttl)),
+        };
+        let opening = Opening::new(options, name, Mode::ReadWrite);
+        let (db, _) = opening.open(&[default])?;
+        Ok(Database::new(db))
     }
 
     pub(crate) fn open_for_read_only(

@@ -9,7 +9,7 @@ use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
 use crate::error::{guard, set};
-use crate::opening::{Mode, Named, Opening};
+use crate::opening::{Mode, Named, Opening, time_to_live};
 use crate::options::OpenOptions;
 use crate::set_options::texts;
 use crate::snapshot::ErrPtr;
@@ -25,6 +25,8 @@ pub(crate) struct FamilyArrays {
     pub(crate) names: *const *const c_char,
     pub(crate) options: *const *const Handle<OpenOptions>,
     pub(crate) handles: *mut *mut Handle<Family>,
+    /// Seconds that each family's values live; null where they have no times.
+    pub(crate) ttls: *const c_int,
 }
 
 impl FamilyArrays {
@@ -42,14 +44,20 @@ impl FamilyArrays {
         let names = unsafe { std::slice::from_raw_parts(self.names, count) };
         // SAFETY: as above.
         let options = unsafe { std::slice::from_raw_parts(self.options, count) };
-        let both = names.iter().zip(options);
-        both.map(|(name, options)| {
+        let ttls = match self.ttls.is_null() {
+            true => &[],
+            // SAFETY: as above.
+            false => unsafe { std::slice::from_raw_parts(self.ttls, count) },
+        };
+        let both = names.iter().zip(options).enumerate();
+        both.map(|(at, (name, options))| {
             // SAFETY: the caller's promise.
             let name = unsafe { bytes::text(*name, function) };
             Named {
                 name: name.to_string_lossy().into_owned(),
                 // SAFETY: as above.
                 options: unsafe { handle::get(*options, function) },
+                ttl: ttls.get(at).map(|seconds| time_to_live(*seconds)),
             }
         })
         .collect()
@@ -120,6 +128,34 @@ unsafe extern "C" fn rocksdb_open_column_families(
         names,
         options: family_options,
         handles,
+        ttls: std::ptr::null(),
+    };
+    let opening = (options, name, Mode::ReadWrite);
+    // SAFETY: the C program's promise.
+    unsafe { open_with(NAME, opening, families, errptr, open_database) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
+    options: *const Handle<OpenOptions>,
+    name: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const Handle<OpenOptions>,
+    handles: *mut *mut Handle<Family>,
+    ttls: *const c_int,
+    errptr: ErrPtr,
+) -> *mut Handle<Database> {
+    const NAME: &str = "rocksdb_open_column_families_with_ttl";
+    if ttls.is_null() && count > 0 {
+        end_process(NAME, "the array of times is null");
+    }
+    let families = FamilyArrays {
+        count,
+        names,
+        options: family_options,
+        handles,
+        ttls,
     };
     let opening = (options, name, Mode::ReadWrite);
     // SAFETY: the C program's promise.
@@ -143,6 +179,7 @@ unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
         names,
         options: family_options,
         handles,
+        ttls: std::ptr::null(),
     };
     let mode = Mode::ReadOnly {
         error_if_wal_file_exists: error_if_wal_file_exists != 0,
@@ -260,27 +297,49 @@ unsafe extern "C" fn rocksdb_create_column_families_destroy(list: *mut *mut Hand
 }
 
 pub(crate) mod calls {
-    use std::ffi::CStr;
+    use std::ffi::{CStr, c_int};
+    use std::time::Duration;
 
     use drumlin::{Error, ErrorKind, Result};
 
     use super::Family;
     use crate::database::Database;
+    use crate::opening::time_to_live;
     use crate::options::OpenOptions;
 
+    /// As in RocksDB: where the default family has times behind its values, a new one has, which live for ever.
     pub(crate) fn create_column_family(
         db: &Database,
         options: &OpenOptions,
         name: &CStr,
+    ) -> Result<Family> {
+        let has_times = db.db().default_family().ttl().is_some();
+        create(db, options, name, has_times.then_some(Duration::ZERO))
+    }
+
+    pub(crate) fn create_column_family_with_ttl(
+        db: &Database,
+        options: &OpenOptions,
+        name: &CStr,
+        ttl: c_int,
+    ) -> Result<Family> {
+        create(db, options, name, Some(time_to_live(ttl)))
+    }
+
+    fn create(
+        db: &Database,
+        options: &OpenOptions,
+        name: &CStr,
+        ttl: Option<Duration>,
     ) -> Result<Family> {
         let name = name.to_string_lossy();
         if db.db().column_family(&name).is_some() {
             let message = "Column family already exists";
             return Err(Error::invalid_argument(message));
         }
-        db.db()
-            .create_family(&name, options.to_family()?)
-            .map(Family)
+        let mut options = options.to_family()?;
+        options.ttl = ttl;
+        db.db().create_family(&name, options).map(Family)
     }
 
     pub(crate) fn get_default_column_family_handle(db: &Database) -> Family {

@@ -1,7 +1,8 @@
 //! How a database is opened: which families it has and which were named, and the texts of RocksDB where they do not agree.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use drumlin::{ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, FamilyOptions, Options, Result};
 use drumlin_ffi::bytes::path_of;
@@ -23,6 +24,13 @@ pub(crate) enum Mode {
 pub(crate) struct Named<'a> {
     pub(crate) name: String,
     pub(crate) options: &'a OpenOptions,
+    /// How long what is written lives.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// A time to live as C has it: seconds, of which none and less is for ever.
+pub(crate) fn time_to_live(seconds: c_int) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 /// One opening.
@@ -56,7 +64,9 @@ impl<'a> Opening<'a> {
         let there = self.families_there(&options)?;
         let mut named = Vec::with_capacity(families.len());
         for family in families {
-            named.push((family.name.clone(), family.options.to_family()?));
+            let mut options = family.options.to_family()?;
+            options.ttl = family.ttl;
+            named.push((family.name.clone(), options));
         }
         let db = match self.mode {
             Mode::ReadWrite => self.open_to_write(options, &named, there.as_deref())?,

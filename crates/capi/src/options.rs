@@ -176,6 +176,7 @@ impl OpenOptions {
         self.check()?;
         let filter = self.filter_factory.clone();
         Ok(FamilyOptions {
+            ttl: None,
             order: self.order.clone(),
             merge_operator: self.merge_operator.clone(),
             compaction_filter: self.compaction_filter.clone().or(filter),

@@ -42,6 +42,7 @@ unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
         names,
         options: family_options,
         handles,
+        ttls: std::ptr::null(),
     };
     let opening = (options, name, Mode::Follow);
     // SAFETY: the C program's promise.

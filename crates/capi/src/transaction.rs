@@ -274,6 +274,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
         names,
         options: family_options,
         handles,
+        ttls: std::ptr::null(),
     };
     let opening = (options, name, Mode::ReadWrite);
     let open = |opening: &Opening<'_>, named: &[Named<'_>]| {
@@ -300,6 +301,7 @@ unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
         names,
         options: family_options,
         handles,
+        ttls: std::ptr::null(),
     };
     let opening = (options, name, Mode::ReadWrite);
     let open = |opening: &Opening<'_>, named: &[Named<'_>]| {

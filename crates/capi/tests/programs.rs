@@ -200,7 +200,7 @@ fn other_mistakes_are_answered() {
         (28, "Not implemented: cuckoo_table_factory"),
         (29, "Not implemented: rocksdb_put_with_ts"),
         (30, "Not implemented: rocksdb_readoptions_set_timestamp"),
-        (31, "Not implemented: rocksdb_open_with_ttl"),
+        (31, "Not implemented: rocksdb_delete_with_ts"),
     ];
     program.begins_with(&wanted);
 }
@@ -272,6 +272,26 @@ fn what_programs_rarely_do_is_answered_as_rocksdb_answers_it() {
     let dir = temp_dir();
     let programs = Programs::new(LIBRARIES, dir.path());
     programs.compare("odds", &[Vec::new()]);
+}
+
+/// What one library wrote with a time to live the other reads, merges, filters and goes on with.
+#[test]
+fn a_time_to_live_is_kept_as_rocksdb_keeps_it() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    programs.compare("ttl", &[Vec::new()]);
+    let [ours, theirs] = [Library::Ours, Library::Theirs].map(|lib| programs.compile("ttl", lib));
+    let both = [(&ours, &theirs), (&theirs, &ours)];
+    let mut round = 0;
+    let told = both.map(|(writer, reader)| {
+        round += 1;
+        let place = programs.place(&format!("to-and-fro-{round}"));
+        writer.answers(&[&place, "write"]);
+        [reader, writer, reader]
+            .map(|by| by.answers(&[&place, "read"]))
+            .concat()
+    });
+    same_lines("ttl to and fro", &told[0], &told[1]);
 }
 
 #[test]

@@ -37,6 +37,10 @@ pub mod internals {
     pub mod backup_meta {
         pub use crate::maintenance::backup::meta::{Meta, MetaFile};
     }
+    /// Times behind values.
+    pub mod ttl {
+        pub use crate::family::ttl::{EARLIEST, LATEST, Ttl, compaction_filter, merge_operator};
+    }
     /// Versions, edits, the MANIFEST.
     pub mod version {
         pub use crate::version::*;

@@ -76,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     ("sst_open_scan", targets::table::run),
     ("stored_collections", targets::stored::run),
     ("table_properties", targets::properties::run),
+    ("timed_values", targets::timed_values::run),
     ("two_phase", targets::two_phase::run),
     ("users_file", targets::users::run),
     ("wal_reader", targets::wal::run),

@@ -536,6 +536,20 @@ impl Corpus {
             private/1/CURRENT temp kWarm size 16 crc32 7\n\
             shared_checksum/000009_12_34.blob ni::excluded true\n// FOOTER\nsum 1\n";
         self.add("backup_meta", "schema-2", backup.to_vec());
+        let now = 1_700_000_000u32;
+        for (name, ttl, times) in [
+            ("live-and-expired", 100u64, [now - 200, now - 50, now]),
+            ("for-ever", 0, [now - 200, now - 50, now]),
+            ("no-times", 100, [0, 1_368_146_401, u32::MAX]),
+        ] {
+            let mut values = [ttl.to_le_bytes(), u64::from(now).to_le_bytes()].concat();
+            for time in times {
+                values.push(7);
+                values.extend_from_slice(b"red");
+                values.extend_from_slice(&time.to_le_bytes());
+            }
+            self.add("timed_values", name, values);
+        }
         let mut batch = WriteBatch::new();
         self.add("write_batch", "empty", batch.bytes().to_vec());
         let filled = batch

@@ -143,6 +143,7 @@ fn the_engine_points_one_way() {
         &[
             "db/foreign",
             "family/merge_operators",
+            "family/ttl",
             "files/disk_watch",
             "files/names",
             "iter/range_tombstone",

@@ -155,15 +155,24 @@ impl PinnedSlice {
         }
     }
 
+    /// Shows the first `len` bytes only; nothing happens where there are no more. The owner keeps all of them.
+    pub fn truncate(&mut self, len: usize) {
+        match &mut self.repr {
+            Repr::Small { len: own, .. } => *own = usize::from(*own).min(len) as u8,
+            Repr::Apart { len: own, .. } => *own = len.min(*own),
+        }
+    }
+
     /// The bytes as a vector; copies only when they are small, pinned or a tail.
     pub fn into_vec(self) -> Vec<u8> {
         match self.repr {
             Repr::Apart {
+                ptr,
                 len,
                 owner: Owner::Vec(mut bytes),
-                ..
             } => {
-                let skipped = bytes.len() - len;
+                let skipped = ptr.addr() - bytes.as_ptr().addr();
+                bytes.truncate(skipped + len);
                 bytes.drain(..skipped);
                 bytes
             }
@@ -295,5 +304,25 @@ mod tests {
         assert_eq!((slice.as_ptr(), &*slice), (place, &b"value"[..]));
         assert_eq!(slice.into_vec(), b"value");
         assert!(PinnedSlice::tail(b"ab".to_vec(), 3).is_none());
+    }
+
+    #[test]
+    fn a_truncated_slice_shows_its_first_bytes_however_it_holds_them() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let shared = Arc::new(bytes.clone());
+        let all = [
+            PinnedSlice::small(&bytes[..100]).unwrap(),
+            PinnedSlice::owned(bytes.clone()),
+            PinnedSlice::tail([&b"head"[..], &bytes].concat(), 4).unwrap(),
+            PinnedSlice::of_vector(&shared, 0..200).unwrap(),
+        ];
+        for mut slice in all {
+            for len in [300, 99, 40, 60] {
+                slice.truncate(len);
+                assert_eq!(&*slice, &bytes[..slice.len().min(len)]);
+            }
+            assert_eq!(slice.len(), 40);
+            assert_eq!(slice.into_vec(), &bytes[..40]);
+        }
     }
 }

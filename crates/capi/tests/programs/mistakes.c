@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
       rocksdb_open(options, argv[1], &err); end(err);
     case 29: rocksdb_put_with_ts(db, writes, "a", 1, "12345678", 8, "v", 1, &err); end(err);
     case 30: rocksdb_readoptions_set_timestamp(reads, "12345678", 8); rocksdb_get(db, reads, "a", 1, &len, &err); end(err);
-    case 31: rocksdb_open_with_ttl(options, argv[1], 5, &err); end(err);
+    case 31: rocksdb_delete_with_ts(db, writes, "a", 1, "1", 1, &err); end(err);
     default: return 2;
   }
   puts(err ? err : "nothing happened");

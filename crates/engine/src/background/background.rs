@@ -70,7 +70,7 @@ impl Background {
             options: settings.compaction.clone(),
             tables: Arc::clone(&family.reads.tables),
             writers: std::array::from_fn(|level| self.table_writer(family, &settings, level)),
-            merge_operator: family.options.merge_operator.clone(),
+            merge_operator: family.reads.merge_operator.clone(),
             filter: None,
             has_blobs: true,
             blobs: self.blob_options(family, &settings),

@@ -157,7 +157,7 @@ impl Background {
 
     /// The user's filter for this compaction.
     fn filter_of(&self, family: &Family, plan: &Plan) -> Result<Option<Arc<dyn CompactionFilter>>> {
-        let Some(factory) = &family.options.compaction_filter else {
+        let Some(factory) = &family.filter else {
             return Ok(None);
         };
         let levels = plan.inputs.iter().map(|input| input.level as u32);

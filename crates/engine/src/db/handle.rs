@@ -11,7 +11,7 @@ use crate::compaction::CancelToken;
 use crate::db::engine::{Engine, Running};
 use crate::db::identity::stored_identity;
 use crate::db::open::OpenMode;
-use crate::db::{open, reader};
+use crate::db::{open, reader, ttl};
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
 use crate::family::snapshot::{Snapshot, SnapshotList};
 use crate::family::super_version::SuperVersion;
@@ -416,6 +416,7 @@ impl Db {
     ) -> Result<()> {
         let store = &self.engine.store;
         let _call = store.begin_call()?;
+        ttl::stamp_step(store, &mut step, batch)?;
         if let Phase::Prepare(writes) = &step.phase {
             if store.id.leveldb || !store.id.vintage.skips_unknown_records() {
                 let message = "two-phase commit in a directory of LevelDB or of RocksDB 5";
@@ -438,7 +439,7 @@ impl Db {
             return Ok(());
         }
         let _call = self.engine.store.begin_call()?;
-        let mut write = move || self.engine.writes.write(batch, options);
+        let mut write = move || ttl::write(&self.engine, batch, options);
         match self.engine.store.watch.times.calls() {
             None => write(),
             Some(times) => times.time(&times.write, write),

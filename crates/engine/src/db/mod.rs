@@ -17,5 +17,6 @@ pub(crate) mod range;
 pub(crate) mod reader;
 pub(crate) mod recover;
 pub(crate) mod settle;
+pub(crate) mod ttl;
 pub(crate) mod typed;
 pub(crate) mod view;

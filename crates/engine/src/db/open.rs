@@ -204,6 +204,10 @@ fn take_stored(
             stored_options::complete(family, stored, options.compaction_style);
         }
         refuse_style(family, options)?;
+        if family.ttl.is_some() && options.format == DirectoryFormat::LevelDb {
+            let message = "a time to live in a LevelDB directory";
+            return Err(Error::not_supported(message));
+        }
     }
     if options.keep_changes.is_none() {
         options.keep_changes = stored.and_then(stored_options::keep_changes);

@@ -9,6 +9,7 @@ use drumlin_memtable::Memtable;
 use crate::compaction::flush::Flushed;
 use crate::db::engine::Engine;
 use crate::db::identity::{stored_identity, write_identity_file};
+use crate::db::ttl;
 use crate::family::column_family::Family;
 use crate::files::names;
 use crate::options::stored as stored_options;
@@ -43,6 +44,10 @@ fn recover_exclusively(
     let (mut recovered, recovered_sections) =
         replay_exclusively(engine, log, (wals, &[]), needed_from, Some(&mut tables))?;
     let mut state = engine.store.lock_state();
+    let replayed = tables
+        .iter()
+        .filter_map(|(id, flushed)| Some((*id, flushed.file.as_ref()?)));
+    ttl::check_values(engine, &state, replayed)?;
     engine.writes.env.switch_wal(log, &mut state)?;
     let wal = log.wal.number();
     if let Some(&from) = wals.first()

@@ -6,9 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
+use drumlin_base::{CompactionFilterFactory, Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
 use drumlin_table::TableFormat;
 
@@ -17,6 +18,7 @@ use crate::caches::table_cache::TableCache;
 use crate::family::moment::MomentCell;
 use crate::family::settings::FamilySettings;
 use crate::family::super_version::{SuperVersion, SuperVersionCell, SuperVersions};
+use crate::family::ttl::{self, Ttl};
 use crate::options::settings::{FamilyOptions, Options, write_buffer_under};
 use crate::read::{FamilyReads, ReadContext, WalkPool};
 
@@ -46,6 +48,12 @@ impl ColumnFamily {
     pub fn order(&self) -> &KeyOrder {
         &self.0.options.order
     }
+
+    /// How long what is written lives, zero for ever; `None` where values have no time behind them.
+    pub fn ttl(&self) -> Option<Duration> {
+        let ttl = self.0.reads.ttl.as_ref()?;
+        Some(Duration::from_secs(ttl.seconds()))
+    }
 }
 
 impl fmt::Debug for ColumnFamily {
@@ -71,6 +79,8 @@ pub(crate) struct Family {
     pub(crate) key_bytes_max: usize,
     pub(crate) super_version: SuperVersionCell,
     pub(crate) reads: Arc<FamilyReads>,
+    /// Looks at what compactions carry: the user's, under that of the time to live.
+    pub(crate) filter: Option<Arc<dyn CompactionFilterFactory>>,
     settings: ArcSwap<FamilySettings>,
     /// Of the settings, for every write: bytes of a full memtable; 0 for what the budget gives.
     write_buffer_bytes: AtomicUsize,
@@ -91,9 +101,11 @@ impl Family {
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
         let settings = FamilySettings::new(&options, database, budget.limit_bytes());
+        let ttl = options.ttl.map(|ttl| Ttl::new(ttl, &database.env.clock));
         let context = ReadContext {
             order: options.order.clone(),
-            merge_operator: options.merge_operator.clone(),
+            merge_operator: ttl::merge_operator(&options.merge_operator, ttl.as_ref()),
+            ttl: ttl.clone(),
             in_memory: options.table_format == Some(TableFormat::Plain),
             prefix: options.prefix_extractor.clone(),
             tables,
@@ -110,6 +122,7 @@ impl Family {
             key_bytes_max: settings.tuning.key_bytes_max,
             super_version: SuperVersionCell::new(first),
             reads,
+            filter: ttl::compaction_filter(&options.compaction_filter, ttl.as_ref()),
             write_buffer_bytes: AtomicUsize::new(settings.tuning.write_buffer_bytes.unwrap_or(0)),
             settings: ArcSwap::from_pointee(settings),
             options,

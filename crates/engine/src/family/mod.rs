@@ -10,3 +10,4 @@ pub(crate) mod moment;
 pub(crate) mod settings;
 pub(crate) mod snapshot;
 pub(crate) mod super_version;
+pub(crate) mod ttl;

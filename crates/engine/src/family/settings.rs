@@ -4,8 +4,12 @@ use drumlin_base::limits::LEVELS;
 use drumlin_table::{Codec, Compression};
 
 use crate::compaction::{CompactionOptions, CompactionStyle};
+use crate::family::ttl;
 use crate::options::file::Section;
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
+
+/// Tables are not rewritten more often than this for values whose time is up.
+const TTL_AGE_SECONDS_MIN: u64 = 60;
 
 /// See the module. Nothing in it changes: another one takes its place.
 #[derive(Clone, Debug)]
@@ -16,6 +20,10 @@ pub(crate) struct FamilySettings {
     pub(crate) style: CompactionStyle,
     /// The sizes and triggers that follow from all of this.
     pub(crate) compaction: CompactionOptions,
+    /// Whether the user has a compaction filter.
+    has_filter: bool,
+    /// Seconds that values live, 0 for ever.
+    pub(crate) ttl_seconds: u64,
     /// What was set by name, for the family's section of the OPTIONS file.
     pub(crate) named: Section,
     /// The same for the section of its table factory.
@@ -39,10 +47,11 @@ impl FamilySettings {
             compaction: CompactionOptions {
                 // LevelDB takes the table of L0 with the higher number for the newer one.
                 merges_within_l0: database.format != DirectoryFormat::LevelDb,
-                filters: options.compaction_filter.is_some(),
                 levels: options.levels_max.unwrap_or(LEVELS).clamp(2, LEVELS),
                 ..CompactionOptions::new(options.order.clone())
             },
+            has_filter: options.compaction_filter.is_some(),
+            ttl_seconds: options.ttl.map_or(0, ttl::whole_seconds),
             named: Section::default(),
             named_table: Section::default(),
         };
@@ -62,7 +71,10 @@ impl FamilySettings {
         compaction.level_base_bytes = tuning.level_base(budget);
         compaction.level_multiplier = tuning.level_multiplier;
         compaction.target_file_bytes = tuning.target_file_bytes;
-        compaction.age_max_seconds = tuning.age_max_seconds;
+        // What lives only so long is looked for as often, so that its space comes back.
+        let ttl = (self.ttl_seconds > 0).then_some((self.ttl_seconds + 1).max(TTL_AGE_SECONDS_MIN));
+        compaction.age_max_seconds = ttl.into_iter().chain(tuning.age_max_seconds).min();
+        compaction.filters = self.has_filter || ttl.is_some();
         compaction.level_forms =
             std::array::from_fn(|level| level_compression(compression, level).codec as u8);
     }

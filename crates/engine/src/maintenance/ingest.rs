@@ -15,6 +15,7 @@ use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, Ta
 
 use crate::caches::table_cache::Ahead;
 use crate::db::engine::Engine;
+use crate::db::ttl;
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::files::names;
 use crate::maintenance::change_log;
@@ -228,6 +229,14 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
     let references = table.verify()?;
     if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
         return refuse("external tables with values in blob files are not taken in".to_owned());
+    }
+    if let Some(ttl) = &family.reads.ttl
+        && let Some(key) = ttl::without_time(ttl, &table)?
+    {
+        return refuse(format!(
+            "the family has times behind its values, and that of the key \"{}\" has none",
+            key.escape_ascii()
+        ));
     }
     let mut cursor = table.iter(TableReadOptions {
         fill_cache: false,

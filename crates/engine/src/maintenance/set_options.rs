@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drumlin_base::{Error, Result};
 
 use crate::db::engine::Engine;
 use crate::db::handle::Db;
 use crate::family::column_family::{ColumnFamily, Family};
+use crate::family::settings::FamilySettings;
+use crate::family::ttl::whole_seconds;
 use crate::options::by_name::{self, DatabaseChange};
+use crate::options::settings::FamilyOptions;
 use crate::options::stored::{Proposed, write_options};
 use crate::store::state::State;
 
@@ -28,6 +32,35 @@ impl Db {
         set_family(&self.engine, &family.0, options)
     }
 
+    /// Has what is in `family` live for `ttl` since it was written; zero is for ever. For what is there, too, as far as no
+    /// compaction has dropped it. The OPTIONS file has it when this returns; an open that gives none takes it from there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family without a time to live (see [`crate::FamilyOptions::ttl`]), and one that is too long;
+    /// `Io`, `NoSpace` when the OPTIONS file cannot be written; `ReadOnly`, `Shutdown`.
+    pub fn set_ttl(&self, family: &ColumnFamily, ttl: Duration) -> Result<()> {
+        let _call = self.engine.store.begin_call()?;
+        self.engine.store.check_own(&family.0)?;
+        let Some(times) = &family.0.reads.ttl else {
+            let message = format!(
+                "column family {:?} has no times behind its values",
+                family.name()
+            );
+            return Err(Error::invalid_argument(message));
+        };
+        FamilyOptions {
+            ttl: Some(ttl),
+            ..FamilyOptions::default()
+        }
+        .validate()?;
+        change_settings(&self.engine, &family.0, |next| {
+            next.ttl_seconds = whole_seconds(ttl);
+            Ok(())
+        })?;
+        times.set(ttl);
+        Ok(())
+    }
+
     /// Sets options of the database by RocksDB's names: all or none. `max_background_jobs` is the number of background
     /// threads (of a database that has some), `max_total_wal_size` the bound of WAL files, `max_open_files` the open
     /// tables; `memory_budget`, which RocksDB does not have, the bytes of [`crate::Options::memory_budget`], and is in no
@@ -42,24 +75,36 @@ impl Db {
 }
 
 fn set_family(engine: &Engine, family: &Arc<Family>, options: &[(&str, &str)]) -> Result<()> {
+    let format = family.options.table_format.unwrap_or_default();
+    change_settings(engine, family, |next| {
+        if drumlin_base::bug!("options-set-one-by-one") {
+            for option in options {
+                by_name::change_family(next, format, &[*option])?;
+                family.set_settings(next.clone());
+            }
+        }
+        by_name::change_family(next, format, options)?;
+        if !engine.store.id.vintage.has_blob_files() && next.tuning.blob_from(format) < usize::MAX {
+            let message = "Error parsing enable_blob_files:the directory is of a RocksDB that does not read blob files";
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    })
+}
+
+/// Changes the family's settings, in the OPTIONS file first.
+fn change_settings(
+    engine: &Engine,
+    family: &Arc<Family>,
+    change: impl FnOnce(&mut FamilySettings) -> Result<()>,
+) -> Result<()> {
     let store = &engine.store;
     store.check_writable()?;
     let state = store.lock_state();
     store.check_open()?;
     family.check_alive()?;
     let mut next = (*family.settings()).clone();
-    let format = family.options.table_format.unwrap_or_default();
-    if drumlin_base::bug!("options-set-one-by-one") {
-        for option in options {
-            by_name::change_family(&mut next, format, &[*option])?;
-            family.set_settings(next.clone());
-        }
-    }
-    by_name::change_family(&mut next, format, options)?;
-    if !store.id.vintage.has_blob_files() && next.tuning.blob_from(format) < usize::MAX {
-        let message = "Error parsing enable_blob_files:the directory is of a RocksDB that does not read blob files";
-        return Err(Error::invalid_argument(message));
-    }
+    change(&mut next)?;
     next.derive(store.caches.budget.limit_bytes());
     let proposed = Proposed {
         family: Some((family.id, &next)),

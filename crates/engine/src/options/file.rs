@@ -111,6 +111,15 @@ impl Section {
     }
 }
 
+/// Where a section has what makes the filters of compactions. RocksDB's time to live is one of these, and its merge operator one
+/// over the user's.
+const FILTERS: &str = "compaction_filter_factory";
+const TTL_FILTERS: &str = "TtlCompactionFilterFactory";
+const FILTER: &str = "compaction_filter";
+const TTL_FILTER: &str = "TtlCompactionFilter";
+const TTL_OPERATOR: &str = "TtlMergeOperator";
+const TTL_UNDER: &str = "user_operator=";
+
 /// The options of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FamilySection {
@@ -200,10 +209,66 @@ impl FamilySection {
         self.options.object("merge_operator")
     }
 
-    /// The merge operator as the file describes it: its name, or `{id=name;key=value;}`.
+    /// The merge operator as the file describes it: its name, or `{id=name;key=value;}`. Of a family with a time to live
+    /// that under the operator of the times.
     pub fn merge_operator_text(&self) -> Option<&str> {
-        self.merge_operator()?;
-        self.options.get("merge_operator")
+        let text = self.options.get("merge_operator")?;
+        let under = (self.merge_operator()? == TTL_OPERATOR)
+            .then(|| text.split_once(TTL_UNDER)?.1.strip_suffix(";}"));
+        under
+            .unwrap_or(Some(text))
+            .filter(|text| *text != "nullptr")
+    }
+
+    /// Names the merge operator that `text` describes, as one over values with times where the family has a time to live.
+    pub(crate) fn set_merge_operator(&mut self, text: &str) {
+        let text = match self.ttl() {
+            None => text.to_owned(),
+            Some(_) => format!("{{id={TTL_OPERATOR};{TTL_UNDER}{text};}}"),
+        };
+        self.options.set("merge_operator", text);
+    }
+
+    /// Seconds that values live, where each has a time behind it; 0 is for ever.
+    pub fn ttl(&self) -> Option<u64> {
+        let fields = |key| {
+            self.options
+                .get(key)
+                .into_iter()
+                .flat_map(|text| text.split(';'))
+        };
+        let seconds = |field: &str| {
+            field
+                .trim_matches(['{', '}', ' '])
+                .strip_prefix("ttl=")
+                .map(str::to_owned)
+        };
+        // RocksDB's own is the last field of a factory, and the first of a filter; others may be in the user's.
+        let told = if self.options.object(FILTERS) == Some(TTL_FILTERS) {
+            fields(FILTERS).filter_map(seconds).next_back()
+        } else if self.options.object(FILTER) == Some(TTL_FILTER) {
+            fields(FILTER).find_map(seconds)
+        } else {
+            return None;
+        };
+        // What is none, or below 0, is for ever in RocksDB.
+        let told = told.and_then(|seconds| seconds.parse::<u32>().ok());
+        Some(told.unwrap_or(0).into())
+    }
+
+    /// Says that each value has a time behind it and lives so many seconds, as RocksDB does.
+    pub(crate) fn set_ttl(&mut self, seconds: u64) {
+        let (key, id, rest) = match self.options.object(FILTER) {
+            // It is over a filter of the user's, whose name stays.
+            Some(TTL_FILTER) => (FILTER, TTL_FILTER, self.options.get(FILTER)),
+            _ => (FILTERS, TTL_FILTERS, None),
+        };
+        let users = rest.and_then(|text| text.split_once("user_filter="));
+        let text = match users {
+            Some((_, users)) => format!("{{id={id};ttl={seconds};user_filter={users}"),
+            None => format!("{{id={id};user_filter_factory=nullptr;ttl={seconds};}}"),
+        };
+        self.options.set(key, text);
     }
 
     /// The stored name of the prefix extractor, such as `rocksdb.FixedPrefix.8`.
@@ -544,6 +609,36 @@ mod tests {
   a_key_of_the_future=17
 [TableOptions/BlockBasedTable "a\#b"]
 "#;
+
+    #[test]
+    fn a_time_to_live_is_told_as_rocksdb_tells_it() {
+        let mut section = FamilySection::new("default", "x");
+        assert_eq!(section.ttl(), None);
+        let mut told = |key: &str, text: &str| {
+            section.options.set(key, text);
+            section.ttl()
+        };
+        // As RocksDB 7.8 writes them.
+        let filters = "{id=TtlCompactionFilterFactory;user_filter_factory=nullptr;ttl=77;}";
+        assert_eq!(told(FILTERS, filters), Some(77));
+        let below = "{id=TtlCompactionFilterFactory;user_filter_factory={id=mine;ttl=5;};ttl=-1;}";
+        assert_eq!(told(FILTERS, below), Some(0));
+        assert_eq!(told(FILTERS, TTL_FILTERS), Some(0));
+        assert_eq!(told(FILTERS, "{id=mine;ttl=77;}"), None);
+        assert_eq!(told(FILTERS, "nullptr"), None);
+        let filter = "{id=TtlCompactionFilter;ttl=500;user_filter={id=mine;ttl=5;};}";
+        assert_eq!(told(FILTER, filter), Some(500));
+        section.set_ttl(7);
+        let changed = "{id=TtlCompactionFilter;ttl=7;user_filter={id=mine;ttl=5;};}";
+        assert_eq!(section.options.get(FILTER), Some(changed));
+        section.options.set(FILTER, "nullptr");
+        section.set_ttl(77);
+        assert_eq!(section.options.get(FILTERS), Some(filters));
+        section.set_merge_operator("{id=mine;depth=3;}");
+        let operator = "{id=TtlMergeOperator;user_operator={id=mine;depth=3;};}";
+        assert_eq!(section.options.get("merge_operator"), Some(operator));
+        assert_eq!(section.merge_operator_text(), Some("{id=mine;depth=3;}"));
+    }
 
     #[test]
     fn what_rocksdb_writes_is_read() {

@@ -13,6 +13,7 @@ use drumlin_table::{ChecksumKind, Codec, Compression, ReadTier, TableFormat, Tab
 
 use crate::compaction::CompactionStyle;
 use crate::family::snapshot::Snapshot;
+use crate::family::ttl::{TTL_SECONDS_MAX, whole_seconds};
 use crate::options::vintage::Vintage;
 use crate::read::IteratorOptions;
 use crate::version::MOMENTS_MAX;
@@ -164,6 +165,12 @@ pub struct FamilyOptions {
     /// Makes the filter that looks at values on their way through a compaction; a [`drumlin_base::CompactionFilter`]
     /// serves as one.
     pub compaction_filter: Option<Arc<dyn CompactionFilterFactory>>,
+    /// How long what is written lives; zero is for ever. Each value then has the time of its writing behind it on disk, as
+    /// RocksDB's `DBWithTTL` has, so a family has a time to live from its first write on, or never; an open that gives one
+    /// to a family that holds values without times is refused. No read shows what is older, by the clock of [`Options::env`]
+    /// in whole seconds; compactions drop it. Not in LevelDB's format. Default: as the OPTIONS file says, none in a new
+    /// family. See `docs/ttl.md`.
+    pub ttl: Option<Duration>,
     /// Cuts prefixes for the filters of tables and memtables, and for walks within a prefix. Tables keep its
     /// name: one written under another name is read without its prefixes, so it may be changed at any
     /// open. Rename your own whenever it cuts otherwise.
@@ -197,6 +204,7 @@ impl fmt::Debug for FamilyOptions {
                 "prefix_extractor",
                 &self.prefix_extractor.as_ref().map(|p| p.name().to_owned()),
             )
+            .field("ttl", &self.ttl)
             .field("compression", &self.compression)
             .field("compaction_style", &self.compaction_style)
             .field("table_format", &self.table_format)
@@ -365,6 +373,14 @@ impl FamilyOptions {
             .is_some_and(|n| !(2..=limits::LEVELS).contains(&n))
         {
             let message = "levels_max must be between 2 and 7";
+            return Err(Error::invalid_argument(message));
+        }
+        if self
+            .ttl
+            .is_some_and(|ttl| whole_seconds(ttl) > TTL_SECONDS_MAX)
+        {
+            let message =
+                format!("a time to live is at most {TTL_SECONDS_MAX} seconds; zero is for ever");
             return Err(Error::invalid_argument(message));
         }
         self.tuning.as_ref().map_or(Ok(()), Tuning::validate)

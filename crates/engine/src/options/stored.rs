@@ -101,6 +101,9 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     if family.table_format.is_none() {
         family.table_format = Some(stored.table_format());
     }
+    if family.ttl.is_none() && !drumlin_base::bug!("stored-ttl-not-taken") {
+        family.ttl = stored.ttl().map(Duration::from_secs);
+    }
     if family.merge_operator.is_none() || drumlin_base::bug!("stored-operator-over-the-callers") {
         family.merge_operator = stored
             .merge_operator_text()
@@ -304,7 +307,8 @@ fn section_of(
         .unwrap_or(0);
     let levels = settings.compaction.levels.max(deepest + 1);
     style_text::write(&settings.style, levels, &mut section.options);
-    describe(&mut section, &family.options);
+    let ttl = family.options.ttl.map(|_| settings.ttl_seconds);
+    describe(&mut section, &family.options, ttl);
     if store.id.vintage.takes_all() {
         let format = family.options.table_format.unwrap_or_default();
         let bytes = settings.tuning.blob_from(format);
@@ -323,9 +327,9 @@ fn section_of(
     section
 }
 
-/// Puts the table format and the operators of `family` into `section`. Names there that nothing here
+/// Puts the table format, the operators and the time to live of `family` into `section`. Names there that nothing here
 /// implements are kept: the program that knows them will want them back.
-fn describe(section: &mut FamilySection, family: &FamilyOptions) {
+fn describe(section: &mut FamilySection, family: &FamilyOptions, ttl_seconds: Option<u64>) {
     section.set_table_format(match family.table_format.unwrap_or_default() {
         // The format actually written: RocksDB must still be able to read it.
         TableFormat::Searchable if !matches!(family.order, KeyOrder::Bytewise) => {
@@ -333,15 +337,21 @@ fn describe(section: &mut FamilySection, family: &FamilyOptions) {
         }
         format => format,
     });
-    let told = section.merge_operator_text();
-    let told = told.and_then(merge_operators::from_options);
+    let described = section.merge_operator_text().map(str::to_owned);
+    let told = described.as_deref().and_then(merge_operators::from_options);
+    let is_new_here = ttl_seconds.is_some() && section.ttl().is_none();
+    if let Some(seconds) = ttl_seconds
+        && section.ttl() != Some(seconds)
+    {
+        section.set_ttl(seconds);
+    }
     if let Some(operator) = &family.merge_operator
         // By whichever of its names.
-        && told.is_none_or(|told| told.options_text() != operator.options_text())
+        && (is_new_here || told.is_none_or(|told| told.options_text() != operator.options_text()))
     {
-        section
-            .options
-            .set("merge_operator", operator.options_text());
+        section.set_merge_operator(&operator.options_text());
+    } else if let (true, Some(described)) = (is_new_here, described) {
+        section.set_merge_operator(&described);
     }
     if let Some(extractor) = &family.prefix_extractor
         && section.prefix_extractor() != Some(extractor.name())
@@ -431,7 +441,7 @@ mod tests {
             table_format: Some(TableFormat::Plain),
             ..FamilyOptions::default()
         };
-        describe(&mut written, &plain);
+        describe(&mut written, &plain, None);
         let text = OptionsFile {
             families: vec![written],
             ..OptionsFile::default()
@@ -446,7 +456,7 @@ mod tests {
         complete(&mut family, section, AUTO);
         assert_eq!(family.table_format, Some(TableFormat::Block));
         let mut back = section.clone();
-        describe(&mut back, &family);
+        describe(&mut back, &family, None);
         assert!(back.is_block_based());
     }
 
@@ -462,7 +472,7 @@ mod tests {
                 table_format: Some(TableFormat::Searchable),
                 ..FamilyOptions::default()
             };
-            describe(&mut section, &searchable);
+            describe(&mut section, &searchable, None);
             assert_eq!(section.is_block_based(), block_based);
             let format = section.table_format();
             assert_eq!(format == TableFormat::Block, block_based);
@@ -490,7 +500,7 @@ mod tests {
         complete(&mut family, &stored, AUTO);
         assert!(family.merge_operator.is_none());
         let mut written = stored.clone();
-        describe(&mut written, &family);
+        describe(&mut written, &family, None);
         assert_eq!(written.merge_operator_text(), Some("{id=Theirs;depth=3;}"));
         assert_eq!(written.prefix_extractor(), None);
         complete(

@@ -99,6 +99,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
         seed: 1,
     };
     let context = ReadContext {
+        ttl: None,
         merge_operator: None,
         in_memory: true,
         prefix: None,

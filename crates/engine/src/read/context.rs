@@ -8,6 +8,7 @@ use drumlin_base::{KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::family::super_version::SuperVersion;
+use crate::family::ttl::Ttl;
 
 /// Keys that a batch looks up together, each stage with all of them before the next stage.
 pub(super) const ROUND: usize = 32;
@@ -36,6 +37,8 @@ pub struct ReadContext {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Cuts prefixes, for walks that stay within one.
     pub prefix: Option<Arc<dyn PrefixExtractor>>,
+    /// The time behind each value, and when it is up; such values are stripped of it, or not shown.
+    pub ttl: Option<Arc<Ttl>>,
     /// Whether its new tables are made for memory, so that lookups prefetch from all of them at once.
     pub in_memory: bool,
     /// Where tables are opened.

@@ -44,6 +44,20 @@ pub(crate) fn get_to(
     options: impl FnOnce() -> TableReadOptions,
     answer: &mut Answer,
 ) {
+    get_stored(read, user_key, options, answer);
+    if let Some(ttl) = &read.context.ttl {
+        ttl.give(ttl.now(), user_key, answer);
+    }
+}
+
+/// As [`get_to`], with the time behind the value where the family has times.
+#[inline(always)]
+fn get_stored(
+    read: ReadView<'_>,
+    user_key: &[u8],
+    options: impl FnOnce() -> TableReadOptions,
+    answer: &mut Answer,
+) {
     let mut sampled = None;
     // A thread that counts what it reads goes where that is counted.
     if read.context.in_memory && !perf::is_on() {

@@ -20,6 +20,7 @@ use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 use super::walk::{FamilyReads, IteratorCounters, IteratorOptions, RefreshSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
+use crate::family::ttl::{TIME_BYTES, Ttl};
 use crate::watch::times::CallTimes;
 
 /// A walk over one family, forwards and backwards, as of one moment.
@@ -32,6 +33,17 @@ pub struct DbIterator {
     walk: Option<Box<Walk>>,
     /// Where its seeks are timed.
     times: Option<Arc<CallTimes>>,
+    /// Of a family whose values have a time behind them: passes over those whose time is up, by `now`.
+    ttl: Option<Arc<Ttl>>,
+    /// When it was last positioned, in seconds since 1970, so that a walk to and fro meets the same keys.
+    now: u64,
+}
+
+/// Where a move goes on when it comes to a value whose time is up.
+#[derive(Clone, Copy)]
+enum Way {
+    On,
+    Back,
 }
 
 impl DbIterator {
@@ -42,9 +54,12 @@ impl DbIterator {
         seqno: SeqNo,
         options: IteratorOptions,
     ) -> Self {
+        let ttl = context.ttl.clone();
         Self {
             walk: Some(Box::new(Walk::new(context, super_version, seqno, options))),
             times: None,
+            ttl,
+            now: 0,
         }
     }
 
@@ -88,6 +103,8 @@ impl DbIterator {
             return Self {
                 walk: Some(walk),
                 times: None,
+                ttl: context.ttl.clone(),
+                now: 0,
             };
         }
         let mut made = Self::new(
@@ -111,11 +128,46 @@ impl DbIterator {
 
     /// Carries out a seek, and times it where that is asked for.
     #[inline]
-    fn carry_out(&mut self, seek: impl FnOnce(&mut Walk)) {
+    fn carry_out(&mut self, way: Way, seek: impl FnOnce(&mut Walk)) {
+        if let Some(ttl) = &self.ttl {
+            self.now = ttl.now();
+        }
         if let Some(times) = self.times.clone() {
             times.time(&times.seek, || self.moving().map(seek));
         } else if let Some(walk) = self.moving() {
             seek(walk);
+        }
+        if self.ttl.is_some() {
+            self.pass_expired(way);
+        }
+    }
+
+    /// Moves on from values whose time is up.
+    fn pass_expired(&mut self, way: Way) {
+        let (Some(ttl), Some(walk)) = (&self.ttl, self.walk.as_deref_mut()) else {
+            return;
+        };
+        while walk.valid() && !drumlin_base::bug!("walks-show-what-expired") {
+            let value = walk.try_value();
+            match value.and_then(|value| ttl.live_part(self.now, walk.key(), value)) {
+                Ok(Some(_)) => return,
+                Err(error) => return walk.fail(error),
+                Ok(None) => match way {
+                    Way::On => walk.next(),
+                    Way::Back => walk.prev(),
+                },
+            }
+        }
+    }
+
+    /// `value`, without the time behind it where there is one.
+    #[inline]
+    fn without_time<'a>(&self, value: &'a [u8]) -> &'a [u8] {
+        match self.ttl {
+            None => value,
+            Some(_) => value
+                .get(..value.len().saturating_sub(TIME_BYTES))
+                .unwrap_or(value),
         }
     }
 
@@ -162,7 +214,7 @@ impl DbIterator {
     /// says why, and the next move ends the walk; [`DbIterator::try_value`] reports it at once.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.walk().value()
+        self.without_time(self.walk().value())
     }
 
     /// As [`DbIterator::value`], with the error where a value in a blob file cannot be read.
@@ -170,13 +222,25 @@ impl DbIterator {
     /// # Errors
     /// `Corruption`, `Io`; `Incomplete` when only cached blocks may be read.
     pub fn try_value(&self) -> Result<&[u8]> {
-        self.walk().try_value()
+        let value = self.walk().try_value()?;
+        Ok(self.without_time(value))
+    }
+
+    /// When the value was written, in seconds since 1970, in a family with a time to live ([`crate::FamilyOptions::ttl`]);
+    /// of a merged value its newest part. `None` in other families, and while the walk is not valid.
+    pub fn written_at(&self) -> Option<u64> {
+        let ttl = self.ttl.as_ref()?;
+        let written = ttl.split(self.key(), self.walk().value()).ok()?.1;
+        Some(u64::from(written))
     }
 
     /// The value, to be kept past the next move: pinned in its source, or a copy where the walk holds
     /// a copy, a merged value or a blob.
     pub fn pin_value(&self) -> PinnedSlice {
-        self.walk().pin_value()
+        let mut value = self.walk().pin_value();
+        let len = self.without_time(&value).len();
+        value.truncate(len);
+        value
     }
 
     /// The error that ended the walk, if one did.
@@ -217,22 +281,22 @@ impl DbIterator {
 
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        self.carry_out(|walk| walk.seek_to_first());
+        self.carry_out(Way::On, |walk| walk.seek_to_first());
     }
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        self.carry_out(|walk| walk.seek_to_last());
+        self.carry_out(Way::Back, |walk| walk.seek_to_last());
     }
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        self.carry_out(|walk| walk.seek(key));
+        self.carry_out(Way::On, |walk| walk.seek(key));
     }
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        self.carry_out(|walk| walk.seek_for_prev(key));
+        self.carry_out(Way::Back, |walk| walk.seek_for_prev(key));
     }
 
     /// Moves to the next key.
@@ -243,6 +307,9 @@ impl DbIterator {
         if let Some(walk) = self.moving() {
             walk.next();
         }
+        if self.ttl.is_some() {
+            self.pass_expired(Way::On);
+        }
     }
 
     /// Moves to the key before.
@@ -252,6 +319,9 @@ impl DbIterator {
     pub fn prev(&mut self) {
         if let Some(walk) = self.moving() {
             walk.prev();
+        }
+        if self.ttl.is_some() {
+            self.pass_expired(Way::Back);
         }
     }
 }

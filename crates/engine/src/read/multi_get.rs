@@ -50,7 +50,13 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     } else {
         None
     };
-    let answers = answers.unwrap_or_else(|| multi_get_by_sources(read, keys, options));
+    let mut answers = answers.unwrap_or_else(|| multi_get_by_sources(read, keys, options));
+    if let Some(ttl) = &read.context.ttl {
+        let now = ttl.now();
+        for (key, answer) in keys.iter().zip(&mut answers) {
+            ttl.give(now, key.as_ref(), answer);
+        }
+    }
     for key in sampling::sampled_of(keys) {
         // For its charges alone. Its blocks are mostly cached by now; those that reads may not cache are
         // read once more.

@@ -478,6 +478,7 @@ impl Builder {
 
     fn finish(mut self) -> (Arc<FamilyReads>, Arc<SuperVersion>) {
         let context = ReadContext {
+            ttl: None,
             order: self.order.clone(),
             merge_operator: Some(Arc::new(Append)),
             in_memory: self.rng.one_in(2),

@@ -372,6 +372,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
     let version = Arc::new(crate::version::Version::empty());
     let super_version = SuperVersion::new(new, vec![old], version, 1);
     let context = ReadContext {
+        ttl: None,
         order: KeyOrder::Bytewise,
         merge_operator: None,
         in_memory: false,
@@ -405,6 +406,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
         .memtable
         .add(family.newest + 1, ValueKind::Merge, b"ab", b"x");
     let context = without_pool(ReadContext {
+        ttl: None,
         order: family.order.clone(),
         merge_operator: None,
         in_memory: false,
@@ -455,6 +457,7 @@ fn half_readable() -> (Arc<FamilyReads>, Arc<SuperVersion>) {
     let version = Version::new(&order, levels).with_blobs(tables.blobs());
     let version = Arc::new(version);
     let context = ReadContext {
+        ttl: None,
         order,
         merge_operator: None,
         in_memory: false,

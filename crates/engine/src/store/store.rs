@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -46,6 +46,8 @@ pub(crate) struct Store {
     pub(crate) changes: AtomicU64,
     /// Families by id, for the write path; follows `state`.
     pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
+    /// Whether one of them has a time behind its values; follows `state`.
+    pub(crate) has_times: AtomicBool,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) history: KeptHistory,
     /// The newest sequence number readers may see; everything up to it is in memtables or tables.
@@ -86,6 +88,7 @@ impl Store {
             retry: Condvar::new(),
             changes: AtomicU64::new(0),
             families: ArcSwap::from_pointee(BTreeMap::new()),
+            has_times: AtomicBool::new(false),
             snapshots,
             history,
             published: Published::new(last_seqno),
@@ -164,11 +167,14 @@ impl Store {
 
     /// Families by id.
     pub(crate) fn publish_families(&self, state: &State) {
-        let map = state
+        let map: BTreeMap<_, _> = state
             .families
             .iter()
             .map(|(id, f)| (*id, Arc::clone(&f.family)))
             .collect();
+        let has_times = map.values().any(|family| family.reads.ttl.is_some());
+        // Before a handle to a new family is given out, so that whoever writes to it sees it.
+        self.has_times.store(has_times, Ordering::Release);
         self.families.store(Arc::new(map));
         self.caches.moments.forget();
     }

@@ -129,7 +129,7 @@ impl Sum {
 impl Db {
     /// How many keys and bytes of `family` are from `begin` up to, not including, `end`; `None` is unbounded. Exact where
     /// one sorted run has the range, as after a compaction; else bounds that hold. Counted is what is committed; what a
-    /// compaction filter would drop counts until it is dropped.
+    /// compaction filter would drop counts until it is dropped. In a family with a time to live at least 0, since all may have expired.
     ///
     /// Cost: two seeks in each run that has the range, and a look at the properties of each table inside it. No data is
     /// read, except the first time that a bound cuts a table: it is read whole, and the ranks of its keys, about two
@@ -147,8 +147,10 @@ impl Db {
         self.engine.store.check_own(&family.0)?;
         let super_version = family.0.super_version.load_full();
         let seqno = self.latest_seqno();
-        self.runs_of(family)
-            .count(&super_version, seqno, (begin, end))
+        let count = self
+            .runs_of(family)
+            .count(&super_version, seqno, (begin, end))?;
+        Ok(without_expired(family, count))
     }
 
     /// The key of `family` that `rank` others come before, about: with what is known of its rank. Exact where one sorted
@@ -172,7 +174,7 @@ impl Db {
             return Ok(None);
         };
         let before = runs.count(&super_version, seqno, (None, Some(&key)))?;
-        let rank = before.keys;
+        let rank = without_expired(family, before).keys;
         Ok(Some(RankedKey { key, rank }))
     }
 
@@ -182,6 +184,17 @@ impl Db {
             tables: &family.0.reads.tables,
             budget: &self.engine.store.caches.budget,
         }
+    }
+}
+
+/// The count of a family whose values may have expired, which tables do not count.
+fn without_expired(family: &ColumnFamily, count: RangeCount) -> RangeCount {
+    match family.ttl().is_some_and(|ttl| !ttl.is_zero()) {
+        false => count,
+        true => RangeCount {
+            keys: 0..=*count.keys.end(),
+            bytes: 0..=*count.bytes.end(),
+        },
     }
 }
 

@@ -9,7 +9,7 @@
 
 use drumlin_base::coding::{fixed64_at, put_slice, put_varint32, varint_len};
 use drumlin_base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use drumlin_base::{Result, SEQNO_MAX, SeqNo, ValueKind};
+use drumlin_base::{Error, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 pub use crate::write::batch_view::{
     BATCH_HEADER_BYTES, BatchIter, BatchPart, BatchParts, BatchRecord, BatchView, PreparedSection,
@@ -176,6 +176,36 @@ impl WriteBatch {
             ValueKind::SingleDeletion => return self.single_delete_cf(family, key),
         };
         self.add_pair(tags, family, key, value)
+    }
+
+    /// A copy with `time` behind each value and merge operand of a family that `is_timed`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_cf`].
+    pub(crate) fn stamped(&self, time: &[u8], is_timed: impl Fn(u32) -> bool) -> Result<Self> {
+        let mut copy = Self::with_capacity(self.len() + time.len() * self.count as usize);
+        let mut value = Vec::new();
+        for part in BatchParts::new(self.records()) {
+            match part? {
+                BatchPart::Record(mut record) => {
+                    let is_value = matches!(record.kind, ValueKind::Value | ValueKind::Merge);
+                    if is_value && is_timed(record.family) {
+                        value.clear();
+                        value.extend_from_slice(record.value);
+                        value.extend_from_slice(time);
+                        record.value = &value;
+                    }
+                    copy.put_record(&record)?;
+                }
+                BatchPart::LogData(data) => copy.put_log_data(data)?,
+                BatchPart::Prepared(_) | BatchPart::Commit(_) | BatchPart::Rollback(_) => {
+                    return Err(Error::invalid_argument(
+                        "a batch with a step of two-phase commit",
+                    ));
+                }
+            }
+        }
+        Ok(copy)
     }
 
     /// Adds every record of `other` after this batch's own.

@@ -30,6 +30,7 @@ pub(crate) mod resp;
 pub(crate) mod script;
 pub(crate) mod stored;
 pub(crate) mod table;
+pub(crate) mod timed_values;
 pub(crate) mod two_phase;
 pub(crate) mod users;
 pub(crate) mod wal;
