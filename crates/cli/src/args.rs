@@ -48,6 +48,10 @@ pub(crate) struct Place {
     /// Column family.
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub(crate) family: String,
+    /// Seconds that what is written to the column family lives, 0 for ever: for a new one, or another time for one that
+    /// has such a time.
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub(crate) ttl: Option<u32>,
     /// Print facts as JSON objects, one a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -582,6 +586,9 @@ pub(crate) struct Scan {
     /// Print only how many entries there are.
     #[arg(long)]
     pub(crate) count: bool,
+    /// Print after each entry when it was written, in seconds since 1970; of a family with a time to live.
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) timestamp: bool,
     /// As it was at this time, in seconds since 1970, or so many before now where there is a minus; see keep-history.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) at: Option<i64>,

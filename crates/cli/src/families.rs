@@ -42,7 +42,11 @@ fn create(place: &Place, name: &str) -> Outcome {
         let text = format!("there is a column family '{name}' already");
         return Err(Failure::Usage(text));
     }
-    db.create_family(name, FamilyOptions::default())?;
+    let options = FamilyOptions {
+        ttl: place.ttl(),
+        ..FamilyOptions::default()
+    };
+    db.create_family(name, options)?;
     place.finish(db)
 }
 

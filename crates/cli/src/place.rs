@@ -1,6 +1,7 @@
 //! Opening the database of `--db` and the family of `--family`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use drumlin::internals::names;
 use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options};
@@ -55,12 +56,27 @@ impl Place {
         }
     }
 
+    /// The time to live of `--ttl`.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        self.ttl.map(|seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// Gives the family of `--family` the time to live of `--ttl`.
+    fn adapt(&self, name: &str, family: &mut FamilyOptions) {
+        if name == self.family {
+            family.ttl = self.ttl().or(family.ttl);
+        }
+    }
+
     /// The store of the shell, where there is one.
     fn held(&self) -> Outcome<Option<(Db, ColumnFamily)>> {
         let Some(db) = &self.held else {
             return Ok(None);
         };
         let family = self.family_of(db)?;
+        if let Some(ttl) = self.ttl() {
+            db.set_ttl(&family, ttl)?;
+        }
         Ok(Some((db.clone(), family)))
     }
 
@@ -85,7 +101,10 @@ impl Place {
         if let Some(held) = self.held()? {
             return Ok(held);
         }
-        let opened = Db::open_read_only(self.dir()?, self.options());
+        // The command reads one family, so that it does not matter what the others have.
+        let mut options = self.options();
+        options.family.ttl = self.ttl();
+        let opened = Db::open_read_only(self.dir()?, options);
         let db = opened.map_err(|error| self.explain(error))?;
         let family = self.family_of(&db)?;
         Ok((db, family))
@@ -93,25 +112,21 @@ impl Place {
 
     /// Opens an existing database for maintenance.
     pub(crate) fn open_existing(&self) -> Outcome<(Db, ColumnFamily)> {
-        if let Some(held) = self.held()? {
-            return Ok(held);
-        }
         let options = Options {
             create_if_missing: false,
             ..self.options()
         };
-        let opened = Db::open_all_families(self.dir()?, options);
-        let db = opened.map_err(|error| self.explain(error))?;
-        let family = self.family_of(&db)?;
-        Ok((db, family))
+        self.open_as(options, None)
     }
 
     /// Opens for writing with `options`; a database or family that is not there is created.
     pub(crate) fn open_to_write(&self, options: Options) -> Outcome<(Db, ColumnFamily)> {
-        let family_options = options.family.clone();
+        let mut family_options = options.family.clone();
+        self.adapt(&self.family, &mut family_options);
+        let adapt = |name: &str, family: &mut FamilyOptions| self.adapt(name, family);
         let db = match &self.held {
             Some(db) => db.clone(),
-            None => Db::open_all_families(self.dir()?, options)?,
+            None => Db::open_all_families_as(self.dir()?, options, adapt)?,
         };
         let family = match db.column_family(&self.family) {
             Some(family) => family,
@@ -134,6 +149,7 @@ impl Place {
             return Ok(held);
         }
         let opened = Db::open_all_families_as(self.dir()?, options, |name, family| {
+            self.adapt(name, family);
             if let Some(compressing) = compressing.filter(|_| name == self.family) {
                 family.table_format = Some(compressing.format());
             }
@@ -154,6 +170,7 @@ impl Place {
             self.refuse_held("a family's format changes when the store is opened")?;
         }
         let adapt = |name: &str, family: &mut FamilyOptions| {
+            self.adapt(name, family);
             if format.is_some() && name == self.family {
                 family.table_format = format;
             }
@@ -168,6 +185,7 @@ impl Place {
                 &self.family,
                 FamilyOptions {
                     table_format: format,
+                    ttl: self.ttl(),
                     ..FamilyOptions::default()
                 },
             )?,

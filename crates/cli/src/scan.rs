@@ -15,6 +15,10 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
     let format = scan.format.unwrap_or(out.format());
     let writer = EntryWriter::new(format, place.form()).map_err(Failure::Usage)?;
     let (db, family) = place.open_to_read()?;
+    if scan.timestamp && family.ttl().is_none() {
+        let text = format!("family '{}' has no times behind its values", place.family);
+        return Err(Failure::Usage(text));
+    }
     let options = ReadOptions {
         snapshot: history::at(&db, scan.at)?,
         lower_bound: bounds.lower,
@@ -23,6 +27,7 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
         ..ReadOptions::default()
     };
     let mut entries = db.iter_cf(&family, options);
+    let written_at = |entries: &DbIterator| entries.written_at().filter(|_| scan.timestamp);
     let limit = scan.limit.unwrap_or(u64::MAX);
     let mut progress = Progress::new("scanning", None);
     let mut printed = 0;
@@ -31,10 +36,10 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
         if scan.count {
             // Counted below.
         } else if scan.keys_only {
-            out.entry(writer, entries.key(), None)?;
+            out.entry(writer.at(written_at(&entries)), entries.key(), None)?;
         } else {
             let value = entries.try_value()?;
-            out.entry(writer, entries.key(), Some(value))?;
+            out.entry(writer.at(written_at(&entries)), entries.key(), Some(value))?;
             progress.advance(value.len() as u64);
         }
         progress.advance(entries.key().len() as u64);

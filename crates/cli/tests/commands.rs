@@ -24,6 +24,52 @@ fn a_value_put_is_got_until_it_is_deleted() {
 }
 
 #[test]
+fn a_family_with_a_time_to_live_is_read_and_told_when_it_was_written() {
+    let shell = Shell::new();
+    shell.print(&["put", "a", "1", "--ttl", "1000"]);
+    shell.print(&["put", "b", "2"]);
+    assert_eq!(shell.print(&["scan"]), "a\t1\nb\t2\n");
+    let timed = shell.print(&["scan", "--timestamp"]);
+    let times = timed
+        .lines()
+        .map(|line| line.split('\t').nth(2).expect("a time"));
+    assert!(
+        times
+            .clone()
+            .all(|time| time.parse::<u64>().is_ok_and(|time| time > 1_700_000_000))
+    );
+    assert_eq!(times.count(), 2);
+    let json = shell.print(&["scan", "--timestamp", "--json", "--limit", "1"]);
+    assert!(json.contains("\"written_at\":1"), "{json}");
+    assert_eq!(
+        code(&shell.run(&["scan", "--timestamp", "--format", "binary"])),
+        2
+    );
+    // A family of its own, and one without times.
+    shell.print(&["family", "create", "ever", "--ttl", "0"]);
+    shell.print(&["put", "--family", "ever", "a", "1"]);
+    assert!(
+        shell
+            .print(&["scan", "--family", "ever", "--timestamp"])
+            .starts_with("a\t1\t1")
+    );
+    shell.print(&["family", "create", "plain"]);
+    shell.print(&["put", "--family", "plain", "key", "English text"]);
+    assert_eq!(
+        code(&shell.run(&["scan", "--family", "plain", "--timestamp"])),
+        2
+    );
+    assert_eq!(
+        code(&shell.run(&["put", "--family", "plain", "--ttl", "9", "a", "1"])),
+        2
+    );
+    assert_eq!(
+        shell.print(&["get", "--family", "plain", "key"]),
+        "English text\n"
+    );
+}
+
+#[test]
 fn what_scan_prints_load_takes() {
     // Untidy keys and values go through text and back in both forms.
     let shell = Shell::new();

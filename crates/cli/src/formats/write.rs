@@ -10,6 +10,8 @@ use crate::escape::Form;
 pub(crate) struct EntryWriter {
     format: EntryFormat,
     form: Form,
+    /// When the entry was written, to be written after it; in text, CSV and JSON.
+    time: Option<u64>,
 }
 
 impl EntryWriter {
@@ -23,8 +25,17 @@ impl EntryWriter {
                 "--hex is for the formats text, csv and json; this one has the bytes as they are"
                     .to_owned(),
             ),
-            _ => Ok(Self { format, form }),
+            _ => Ok(Self {
+                format,
+                form,
+                time: None,
+            }),
         }
+    }
+
+    /// A writer of an entry that was written then, in seconds since 1970, where that is to be told.
+    pub(crate) fn at(self, time: Option<u64>) -> Self {
+        Self { time, ..self }
     }
 
     /// Appends an entry, or its key alone.
@@ -37,12 +48,20 @@ impl EntryWriter {
         value: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
+        let time = self.time.map(|time| time.to_string());
         match self.format {
+            EntryFormat::Lines | EntryFormat::Binary if time.is_some() => {
+                return Err("there is no place for the time".to_owned());
+            }
             EntryFormat::Text => {
                 self.form.write(key, out);
                 if let Some(value) = value {
                     out.push(b'\t');
                     self.form.write(value, out);
+                }
+                if let Some(time) = time {
+                    out.push(b'\t');
+                    out.extend_from_slice(time.as_bytes());
                 }
                 out.push(b'\n');
             }
@@ -52,6 +71,9 @@ impl EntryWriter {
                 let mut object = json::bytes_object("key", self.form, key);
                 if let Some(value) = value {
                     json::put_bytes(&mut object, "value", self.form, value);
+                }
+                if let Some(time) = self.time {
+                    object.insert("written_at".to_owned(), time.into());
                 }
                 out.extend_from_slice(Value::Object(object).to_string().as_bytes());
                 out.push(b'\n');
@@ -73,6 +95,9 @@ impl EntryWriter {
         if let Some(value) = value {
             out.push(b',');
             field(value, out);
+        }
+        if let Some(time) = self.time {
+            out.extend_from_slice(format!(",{time}").as_bytes());
         }
         out.extend_from_slice(b"\r\n");
     }

@@ -54,6 +54,7 @@ pub(super) fn carry_out_line(place: &Place, line: &str, out: &mut Output) -> Out
         hex: place.hex || wanted.hex,
         json: place.json || wanted.json,
         family,
+        ttl: wanted.ttl,
         held: place.held.clone(),
     };
     out.set_json(of_line.json);
