@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{
-    ColumnFamily, Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, Locking, Options,
-    ReadOptions, SstFileWriter, StringAppend, TableFormat, TableWriterOptions, TransactionDb,
-    Tuning, WriteBatch, WriteOptions,
+    ColumnFamily, Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, ImportOptions, Locking,
+    Options, ReadOptions, SstFileWriter, StringAppend, TableFormat, TableWriterOptions,
+    TransactionDb, Tuning, WriteBatch, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CrashPolicy, ManualClock, StrictMemFileSystem};
@@ -531,4 +531,22 @@ fn external_tables_need_times() {
     let timed = [&b"1"[..], &(BEGIN as u32).to_le_bytes()].concat();
     make("/with.sst", &timed).unwrap();
     assert_eq!(db.get("a").unwrap().unwrap(), b"1"[..]);
+}
+
+#[test]
+fn an_imported_family_has_the_times_of_its_source() {
+    let store = Store::new(TableFormat::Block, Some(Duration::from_secs(TTL)), false);
+    let db = store.open();
+    db.put("a", "1").unwrap();
+    db.export_family(db.default_family(), "/export").unwrap();
+    let import = ImportOptions {
+        family: Some(FamilyOptions::default()),
+        ..ImportOptions::default()
+    };
+    let family = db.import_family("taken", "/export", import).unwrap();
+    assert_eq!(family.ttl(), Some(Duration::from_secs(TTL)));
+    let read = || db.get_cf(&family, "a", &ReadOptions::default()).unwrap();
+    assert_eq!(read().unwrap(), b"1"[..]);
+    store.clock.advance(Duration::from_secs(TTL + 1));
+    assert!(read().is_none());
 }

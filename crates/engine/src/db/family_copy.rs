@@ -67,7 +67,10 @@ impl Db {
         let (opened, _held) = reader::open_read_only(source.as_ref(), &options, false)?;
         let source = Self::from_engine(opened)?;
         let family = source.default_family().0.options.clone();
-        let options = import.family.unwrap_or(family);
+        let times = family.ttl;
+        let mut options = import.family.unwrap_or(family);
+        // Its values have times behind them, whatever the caller says of the rest.
+        options.ttl = options.ttl.or(times);
         import::import(
             &self.engine,
             name,
