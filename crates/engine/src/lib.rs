@@ -64,6 +64,7 @@ pub use db::handle::Db;
 pub use db::range::{Entry, Keys, Range};
 pub use db::typed::{TypedFamily, TypedRange};
 pub use db::view::View;
+pub use db::weak::WeakDb;
 pub use drumlin_base::histogram::Times;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
@@ -105,7 +106,8 @@ pub use version::PastMoment;
 pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
-    CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
+    CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo, RecoveryReport,
+    WalCut, WalMend,
 };
 pub use watch::level_work::LevelWork;
 pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drumlin_base::{CompactionFilter, Error, ErrorKind, FilterJob, Result};
 use drumlin_fs::IoPriority;
@@ -55,19 +56,40 @@ impl Background {
         let _span = tracing::info_span!("compaction", family = family.name).entered();
         let mut info = CompactionInfo {
             family: family.name.clone(),
+            family_id: id,
             level: plan.level,
             output_level: plan.output_level,
             inputs: plan.files().count(),
             outputs: plan.files().count(),
+            input_tables: plan
+                .files()
+                .map(|(level, file)| (level, file.number))
+                .collect(),
+            output_tables: plan
+                .files()
+                .map(|(_, file)| (plan.output_level, file.number))
+                .collect(),
+            took: Duration::ZERO,
             bytes_read: 0,
             bytes_written: 0,
             trivial_move: plan.work == Work::Move,
             for_reads: plan.reason == Reason::Reads,
         };
+        let begun = || CompactionInfo {
+            outputs: 0,
+            output_tables: Vec::new(),
+            ..info.clone()
+        };
+        self.store
+            .watch
+            .notices
+            .note(|| Notice::CompactionBegun(begun()));
+        let begin = self.store.id.env.clock.monotonic();
         match plan.edit_alone(id) {
             Some(edit) => self.edit_only(id, plan, edit, &mut info)?,
             None => self.rewrite(&family, &version, plan, watcher, &mut info)?,
         }
+        info.took = self.store.id.env.clock.monotonic().saturating_sub(begin);
         self.store.watch.notices.note(|| Notice::Compacted(info));
         Ok(())
     }
@@ -88,6 +110,7 @@ impl Background {
         let count = info.inputs as u64;
         if plan.work == Work::Drop {
             info.outputs = 0;
+            info.output_tables.clear();
             statistics.dropped_tables.add(count);
         } else {
             statistics.trivial_moves.add(count);
@@ -132,6 +155,11 @@ impl Background {
         let files = outcome.new_files.iter().map(|(_, file)| file);
         let mut made = MadeFiles::new(&self.store, files.clone(), &outcome.blob_additions);
         info.outputs = outcome.new_files.len();
+        let made_tables = outcome.new_files.iter();
+        info.output_tables = made_tables
+            .skip(usize::from(drumlin_base::bug!("first-output-untold")))
+            .map(|(level, file)| (*level as usize, file.number))
+            .collect();
         (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
         self.count_blobs(&outcome);
         let ahead = open_ahead(family, files)?;

@@ -34,6 +34,10 @@ impl Background {
             !memtables.is_empty(),
             "a flush that was picked has memtables"
         );
+        self.store.watch.notices.note(|| Notice::FlushBegun {
+            family: family.name.clone(),
+            id,
+        });
         let pending = self.store.begin_job()?;
         let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
         let what = format!("flush of {} memtables", memtables.len());
@@ -66,7 +70,11 @@ impl Background {
         self.store.watch.notices.note(|| {
             Notice::Flushed(FlushInfo {
                 family: family.name.clone(),
-                table: flushed.file.map(|table| table.number),
+                family_id: family.id,
+                table: flushed.file.as_ref().map(|table| table.number),
+                seqnos: flushed
+                    .file
+                    .map_or((0, 0), |table| (table.smallest_seqno, table.largest_seqno)),
                 bytes,
             })
         });

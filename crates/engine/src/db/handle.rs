@@ -84,8 +84,8 @@ impl RefreshSource for FamilySource {
 pub struct Db {
     pub(crate) engine: Arc<Engine>,
     /// Stops the background threads when the last handle goes.
-    _running: Arc<Running>,
-    default: ColumnFamily,
+    pub(super) running: Arc<Running>,
+    pub(super) default: ColumnFamily,
 }
 
 impl fmt::Debug for Db {
@@ -201,7 +201,7 @@ impl Db {
         drop(families);
         Ok(Self {
             engine,
-            _running: running,
+            running,
             default,
         })
     }

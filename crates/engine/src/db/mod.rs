@@ -20,3 +20,4 @@ pub(crate) mod settle;
 pub(crate) mod ttl;
 pub(crate) mod typed;
 pub(crate) mod view;
+pub(crate) mod weak;

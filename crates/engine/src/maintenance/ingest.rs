@@ -22,6 +22,8 @@ use crate::maintenance::change_log;
 use crate::maintenance::checkpoint::copy_file;
 use crate::version::{NewFile, VersionEdit};
 use crate::wal::change::WhatChanged;
+use crate::watch::events::IngestInfo;
+use crate::watch::notices::Notice;
 
 /// The version of the rules that external tables are made by, in their property [`EXTERNAL_VERSION`].
 const VERSION: u32 = 2;
@@ -148,6 +150,18 @@ pub(crate) fn ingest(
     }
     let mut told = false;
     let installed = install_external(engine, &family.0, &incoming, opened, &mut told);
+    if let Ok(first) = installed {
+        for (at, (path, file)) in paths.iter().zip(&incoming).enumerate() {
+            engine.store.watch.notices.note(|| {
+                Notice::Ingested(IngestInfo {
+                    family: family.0.name.clone(),
+                    path: path.clone(),
+                    table: file.number,
+                    seqno: first + at as u64 + u64::from(drumlin_base::bug!("ingested-told-late")),
+                })
+            });
+        }
+    }
     if let Err(error) = installed {
         // After the write to the MANIFEST it is unknown whether it names the tables: they stay, and the next
         // open decides.
@@ -289,13 +303,15 @@ fn bring_in(engine: &Engine, path: &Path, mut checked: Incoming) -> Result<Incom
 ///
 /// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as
 /// it can find them at all.
+///
+/// Gives the sequence number of the first one's entries; the others have those after it.
 fn install_external(
     engine: &Engine,
     family: &Arc<Family>,
     incoming: &[Incoming],
     opened: Vec<Option<Arc<Table>>>,
     told: &mut bool,
-) -> Result<()> {
+) -> Result<SeqNo> {
     engine.flush_family(family.id)?; // Most of it without holding up writers.
     engine.store.sync_closed_wals()?;
     engine.writes.run_exclusive(|log| {
@@ -315,6 +331,7 @@ fn install_external(
         let mut state = engine.background.wait_for_flushed(family.id)?;
         let mut edit = VersionEdit::of_family(family.id);
         let mut seqno = log.last_seqno;
+        let first = seqno + 1;
         let mut ahead = Ahead::new(&family.reads.tables);
         let mut opened = opened.into_iter();
         for file in incoming {
@@ -337,7 +354,7 @@ fn install_external(
         // A compaction may be due now.
         engine.store.changed.notify_all();
         drop(state);
-        change_log::end(engine, log, &change)
+        change_log::end(engine, log, &change).map(|()| first)
     })
 }
 

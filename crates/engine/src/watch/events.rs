@@ -3,7 +3,10 @@
 //! order of the events. They should return soon. A listener must not write, nor wait for the store to flush, to
 //! become idle or to close: the calling thread may be the one that this waits for.
 
-use drumlin_base::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use drumlin_base::{Error, SeqNo};
 
 /// How the database stands. One way, but for full disks, which heal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,8 +77,12 @@ pub struct WalMend {
 pub struct FlushInfo {
     /// The family flushed.
     pub family: String,
+    /// Its number.
+    pub family_id: u32,
     /// The new table's number; `None` when nothing was left to write.
     pub table: Option<u64>,
+    /// The lowest and the highest sequence number in it; 0 without one.
+    pub seqnos: (SeqNo, SeqNo),
     /// Bytes written.
     pub bytes: u64,
 }
@@ -85,6 +92,8 @@ pub struct FlushInfo {
 pub struct CompactionInfo {
     /// The family compacted.
     pub family: String,
+    /// Its number.
+    pub family_id: u32,
     /// Level the inputs came from.
     pub level: usize,
     /// Level the outputs went to.
@@ -93,6 +102,12 @@ pub struct CompactionInfo {
     pub inputs: usize,
     /// Tables written.
     pub outputs: usize,
+    /// The level and the number of each table that was there before.
+    pub input_tables: Vec<(usize, u64)>,
+    /// The same of those that are there instead.
+    pub output_tables: Vec<(usize, u64)>,
+    /// How long it took.
+    pub took: Duration,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
@@ -103,13 +118,53 @@ pub struct CompactionInfo {
     pub for_reads: bool,
 }
 
+/// A table from elsewhere that was taken in.
+#[derive(Clone, Debug)]
+pub struct IngestInfo {
+    /// The family that has it.
+    pub family: String,
+    /// Where it was.
+    pub path: PathBuf,
+    /// Its number here.
+    pub table: u64,
+    /// The sequence number of its entries.
+    pub seqno: SeqNo,
+}
+
+/// A memtable that takes no more writes.
+#[derive(Clone, Debug)]
+pub struct MemtableInfo {
+    /// Its family.
+    pub family: String,
+    /// Its entries.
+    pub entries: u64,
+    /// Those of them that are deletions.
+    pub deletions: u64,
+}
+
 /// Hears what the engine does. Every method has an empty default.
 ///
 /// One thread calls it at a time, one that also works for the store: a listener that takes long holds that thread up.
 /// At most 1,024 events wait for it meanwhile; later ones it does not hear of, but for changes of health.
 pub trait EventListener: Send + Sync {
+    /// A memtable was filled, and waits to be flushed.
+    fn memtable_sealed(&self, info: &MemtableInfo) {
+        let _ = info;
+    }
+    /// A table was taken in.
+    fn ingested(&self, info: &IngestInfo) {
+        let _ = info;
+    }
+    /// A flush began. It may be told of when it has ended already, but before that.
+    fn flush_begun(&self, family: &str, family_id: u32) {
+        let _ = (family, family_id);
+    }
     /// A flush ended well.
     fn flushed(&self, info: &FlushInfo) {
+        let _ = info;
+    }
+    /// A compaction began, as [`EventListener::flush_begun`] says. Its outputs are not known.
+    fn compaction_begun(&self, info: &CompactionInfo) {
         let _ = info;
     }
     /// A compaction ended well.

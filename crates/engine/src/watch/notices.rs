@@ -14,13 +14,22 @@ use drumlin_base::Error;
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 
-use crate::watch::events::{CompactionInfo, EventListener, FlushInfo, Health};
+use crate::watch::events::{
+    CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
+};
 
 /// One call of the listener.
 #[derive(Debug)]
 pub(crate) enum Notice {
+    FlushBegun {
+        family: String,
+        id: u32,
+    },
+    CompactionBegun(CompactionInfo),
     Flushed(FlushInfo),
     Compacted(CompactionInfo),
+    Ingested(IngestInfo),
+    MemtableSealed(MemtableInfo),
     BackgroundFailed(Error),
     HealthChanged {
         from: Health,
@@ -157,7 +166,11 @@ impl Notice {
     fn call(&self, listener: &dyn EventListener) {
         match self {
             Self::Flushed(info) => listener.flushed(info),
+            Self::FlushBegun { family, id } => listener.flush_begun(family, *id),
+            Self::CompactionBegun(info) => listener.compaction_begun(info),
             Self::Compacted(info) => listener.compacted(info),
+            Self::Ingested(info) => listener.ingested(info),
+            Self::MemtableSealed(info) => listener.memtable_sealed(info),
             Self::BackgroundFailed(error) => listener.background_failed(error),
             Self::HealthChanged { from, to, cause } => listener.health_changed(*from, *to, cause),
             Self::WriteWaited { micros, why } => listener.write_waited(*micros, why),

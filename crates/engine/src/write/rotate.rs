@@ -8,6 +8,8 @@ use crate::store::state::{FamilyState, Immutable, State};
 use crate::version::VersionEdit;
 use crate::wal::preallocator::FreshWal;
 use crate::watch::events::Health;
+use crate::watch::events::MemtableInfo;
+use crate::watch::notices::Notice;
 use crate::watch::waits::WaitCause;
 use crate::write::commit::LogState;
 use crate::write::env::WriteEnv;
@@ -77,6 +79,13 @@ impl WriteEnv {
         let wal = log.wal.number();
         for (id, family) in &mut state.families {
             if ids.binary_search(id).is_ok() {
+                self.store.watch.notices.note(|| {
+                    Notice::MemtableSealed(MemtableInfo {
+                        family: family.family.name.clone(),
+                        entries: family.mutable.entries() as u64,
+                        deletions: family.mutable.deletions() as u64,
+                    })
+                });
                 make_immutable(family, wal);
             } else if family.mutable.is_empty() {
                 // Nothing of an empty memtable is in older WALs.

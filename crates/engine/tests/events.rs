@@ -1,0 +1,126 @@
+//! Goal: a listener is told which tables and memtables its events are of, beginnings before ends, and may ask the store by a weak
+//! handle. Method: a listener that notes what it hears, beside what the store says of itself.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use drumlin::{
+    CompactionInfo, Db, Env, EventListener, FlushInfo, IngestInfo, MemtableInfo, Options,
+    SstFileWriter, TableWriterOptions, WeakDb,
+};
+use drumlin_fs::StrictMemFileSystem;
+
+#[derive(Default)]
+struct Heard {
+    db: OnceLock<WeakDb>,
+    lines: Mutex<Vec<String>>,
+    /// The tables that there are, as the events tell.
+    tables: Mutex<Vec<u64>>,
+}
+
+impl Heard {
+    fn note(&self, line: String) {
+        let db = self.db.get().and_then(WeakDb::upgrade);
+        let rows = db.map_or(0, |db| {
+            usize::from(db.get("a").is_ok_and(|value| value.is_some()))
+        });
+        let mut lines = self
+            .lines
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        lines.push(format!("{line}, {rows} rows"));
+    }
+
+    fn change(&self, gone: &[(usize, u64)], new: &[(usize, u64)]) {
+        let mut tables = self
+            .tables
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        tables.retain(|table| gone.iter().all(|(_, number)| number != table));
+        tables.extend(new.iter().map(|(_, number)| *number));
+        tables.sort_unstable();
+    }
+}
+
+impl EventListener for Heard {
+    fn memtable_sealed(&self, info: &MemtableInfo) {
+        self.note(format!(
+            "sealed {} with {} and {}",
+            info.family, info.entries, info.deletions
+        ));
+    }
+
+    fn flush_begun(&self, family: &str, _family_id: u32) {
+        self.note(format!("flush of {family}"));
+    }
+
+    fn flushed(&self, info: &FlushInfo) {
+        self.change(&[], &[(0, info.table.unwrap_or(0))]);
+        self.note(format!("flushed {} with {:?}", info.family, info.seqnos));
+    }
+
+    fn ingested(&self, info: &IngestInfo) {
+        self.change(&[], &[(0, info.table)]);
+        self.note(format!(
+            "ingested {} at {}",
+            info.path.display(),
+            info.seqno
+        ));
+    }
+
+    fn compaction_begun(&self, info: &CompactionInfo) {
+        assert!(info.output_tables.is_empty() && info.inputs == info.input_tables.len());
+    }
+
+    fn compacted(&self, info: &CompactionInfo) {
+        assert_eq!(info.outputs, info.output_tables.len());
+        self.change(&info.input_tables, &info.output_tables);
+    }
+}
+
+#[test]
+fn events_tell_of_their_tables_in_order() {
+    let heard = Arc::new(Heard::default());
+    let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+    let options = Options {
+        background_threads: Some(0),
+        listener: Some(Arc::clone(&heard) as _),
+        env: env.clone(),
+        ..Options::default()
+    };
+    let db = Db::open("/db", options).expect("memory does not fail");
+    assert!(heard.db.set(db.downgrade()).is_ok());
+    let family = db.default_family().clone();
+    for _ in 0..2 {
+        db.put("a", "1").expect("memory does not fail");
+        db.delete("b").expect("memory does not fail");
+        db.flush().expect("memory does not fail");
+    }
+    let table = TableWriterOptions::default();
+    let mut writer = SstFileWriter::create(&env, "/t.sst".as_ref(), table).expect("there is room");
+    writer.put(b"c", b"3").expect("there is room");
+    writer.finish().expect("there is room");
+    db.ingest(&family, &["/t.sst".into()], false)
+        .expect("a sound table");
+    assert_eq!(db.latest_seqno(), 5);
+    let lines = heard.lines.lock().expect("nobody panics").clone();
+    let wanted = [
+        "sealed default with 2 and 1, 1 rows",
+        "flush of default, 1 rows",
+        "flushed default with (1, 2), 1 rows",
+        "sealed default with 2 and 1, 1 rows",
+        "flush of default, 1 rows",
+        "flushed default with (3, 4), 1 rows",
+        "ingested /t.sst at 5, 1 rows",
+    ];
+    assert_eq!(lines, wanted);
+    db.compact_range(&family, None, None)
+        .expect("memory does not fail");
+    let live = db.live_tables(&family).expect("memory does not fail");
+    let mut live: Vec<u64> = live.iter().map(|table| table.number).collect();
+    live.sort_unstable();
+    assert_eq!(*heard.tables.lock().expect("nobody panics"), live);
+    let weak = db.downgrade();
+    drop(family);
+    db.close().expect("memory does not fail");
+    assert!(weak.upgrade().is_none());
+}
