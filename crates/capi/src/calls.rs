@@ -11,6 +11,7 @@ pub(crate) use crate::family::calls::*;
 pub(crate) use crate::family_copy::calls::*;
 pub(crate) use crate::indexed_batch::calls::*;
 pub(crate) use crate::iterator::calls::*;
+pub(crate) use crate::listener::calls::*;
 pub(crate) use crate::logger::calls::*;
 pub(crate) use crate::maintenance::calls::*;
 pub(crate) use crate::memory::calls::*;

@@ -42,6 +42,13 @@ impl Database {
         }
     }
 
+    /// What a listener is told an event of: it does not close it.
+    pub(crate) fn of_event(db: Db) -> Self {
+        let mut database = Self::new(db);
+        database.is_owner = false;
+        database
+    }
+
     /// What `follower` shows.
     pub(crate) fn of_follower(db: Db, follower: Option<Follower>) -> Self {
         let mut database = Self::new(db);

@@ -26,6 +26,7 @@ mod family_copy;
 mod fields;
 mod indexed_batch;
 mod iterator;
+mod listener;
 mod logger;
 mod maintenance;
 mod memory;

@@ -2,11 +2,16 @@
 
 use std::ffi::{CStr, c_int};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::{ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, FamilyOptions, Options, Result};
+use drumlin::{
+    ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, EventListener, FamilyOptions, Options,
+    Result,
+};
 use drumlin_ffi::bytes::path_of;
 
+use crate::listener::Hearers;
 use crate::options::OpenOptions;
 
 /// What is done with the directory.
@@ -60,7 +65,11 @@ impl<'a> Opening<'a> {
         families: &[Named<'_>],
         open_to_read: impl FnOnce(&Path, Options) -> Result<Db>,
     ) -> Result<(Db, Vec<ColumnFamily>)> {
-        let options = self.options.to_engine(families.len().max(1))?;
+        let mut options = self.options.to_engine(families.len().max(1))?;
+        let hearers = Hearers::new(&self.options.logger, &self.options.listeners);
+        options.listener = hearers
+            .clone()
+            .map(|hearers| hearers as Arc<dyn EventListener>);
         let there = self.families_there(&options)?;
         let mut named = Vec::with_capacity(families.len());
         for family in families {
@@ -86,6 +95,9 @@ impl<'a> Opening<'a> {
         });
         let found = found.collect::<Result<_>>()?;
         self.options.opened(&db);
+        if let Some(hearers) = hearers {
+            hearers.attach(&db);
+        }
         Ok((db, found))
     }
 

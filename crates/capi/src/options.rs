@@ -16,6 +16,7 @@ use drumlin_base::sync::Mutex;
 use drumlin_table::{ChecksumKind, Codec};
 
 use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
+use crate::listener::Listener;
 use crate::logger::{Level, Logger};
 use crate::misc::RateLimiter;
 use crate::recorded::Recorded;
@@ -51,6 +52,7 @@ pub(crate) struct OpenOptions {
     pub(crate) statistics_level: Option<i32>,
     pub(crate) write_buffers: Option<WriteBufferManager>,
     pub(crate) logger: Logger,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) recorded: Recorded,
     /// What was set that cannot be done, and what to do instead.
     pub(crate) refused: Option<String>,

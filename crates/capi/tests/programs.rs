@@ -312,6 +312,18 @@ fn functions_of_later_versions_do_what_they_say() {
     same_lines("later", &told, include_str!("programs/later.txt"));
 }
 
+/// Debian's RocksDB has no listeners in its C interface: the lines are what the header promises.
+#[test]
+fn listeners_are_told_and_may_ask() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    let program = programs.compile("listeners", Library::Ours);
+    for round in 0..5 {
+        let told = program.answers(&[&programs.place(&format!("store-{round}"))]);
+        same_lines("listeners", &told, include_str!("programs/listeners.txt"));
+    }
+}
+
 /// Every option of later versions that can be set and read back: the default of the table, and what is set.
 #[test]
 fn options_of_later_versions_are_read_back() {

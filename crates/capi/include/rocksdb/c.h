@@ -1369,9 +1369,7 @@ ROCKSDB_LIBRARY_API void rocksdb_compact_files(rocksdb_t* db, const rocksdb_comp
 ROCKSDB_LIBRARY_API void rocksdb_compact_files_cf(rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const rocksdb_compaction_options_t* options, const char* const* input_file_names, size_t num_input_file_names, int output_level, int output_path_id, char*** output_file_names, size_t* num_output_file_names, rocksdb_compactionjobinfo_t* compaction_job_info, char** errptr);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_compact_files_output_file_names_destroy(char** output_file_names, size_t num_output_file_names);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_file_info_file_number(const rocksdb_compaction_file_info_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_compaction_file_info_level(const rocksdb_compaction_file_info_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compaction_file_info_oldest_blob_file_number(const rocksdb_compaction_file_info_t* info);
@@ -1501,9 +1499,7 @@ ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_prefix_
 ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_sst_partitioner_factory(rocksdb_compaction_service_options_override_t* override_options, rocksdb_sst_partitioner_factory_t* factory);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_compaction_service_options_override_set_statistics(rocksdb_compaction_service_options_override_t* override_options, rocksdb_options_t* options);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API unsigned char rocksdb_compactionjobinfo_aborted(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_base_input_level(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_blob_compression_type(const rocksdb_compactionjobinfo_t* info);
@@ -1515,9 +1511,7 @@ ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_blob_file_addition_infos_co
 ROCKSDB_LIBRARY_API const rocksdb_blob_file_garbage_info_t* rocksdb_compactionjobinfo_blob_file_garbage_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_blob_file_garbage_infos_count(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_cf_id(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_cf_name(const rocksdb_compactionjobinfo_t* info, size_t* size);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_compaction_reason(const rocksdb_compactionjobinfo_t* info);
@@ -1527,15 +1521,10 @@ ROCKSDB_LIBRARY_API uint32_t rocksdb_compactionjobinfo_compression(const rocksdb
 ROCKSDB_LIBRARY_API rocksdb_compactionjobinfo_t* rocksdb_compactionjobinfo_create(void);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_compactionjobinfo_destroy(rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_elapsed_micros(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_input_file_at(const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_input_file_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_input_file_infos_count(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_input_files_count(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_input_records(const rocksdb_compactionjobinfo_t* info);
@@ -1543,27 +1532,19 @@ ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_input_records(const rocks
 ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_job_id(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_num_corrupt_keys(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_num_input_files(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_num_input_files_at_output_level(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_num_l0_files(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_output_file_at(const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_output_file_info_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_output_file_infos_count(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_output_files_count(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_compactionjobinfo_output_level(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_output_records(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_compaction_job_stats_t* rocksdb_compactionjobinfo_stats(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_compactionjobinfo_status(const rocksdb_compactionjobinfo_t* info, char** errptr);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_compactionjobinfo_table_properties_count(const rocksdb_compactionjobinfo_t* info);
@@ -1575,9 +1556,7 @@ ROCKSDB_LIBRARY_API const char* rocksdb_compactionjobinfo_table_properties_key_a
 ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_compactionjobinfo_table_properties_value_at(const rocksdb_compactionjobinfo_t* info, size_t pos);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_thread_id(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_total_input_bytes(const rocksdb_compactionjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_compactionjobinfo_total_output_bytes(const rocksdb_compactionjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_compactionservice_t* rocksdb_compactionservice_create(void* state, void (*destructor)(void*), rocksdb_compaction_service_schedule_cb schedule, const char* name, rocksdb_compaction_service_wait_cb wait, rocksdb_compaction_service_cancel_awaiting_jobs_cb cancel_awaiting_jobs, rocksdb_compaction_service_on_installation_cb on_installation);
@@ -1681,9 +1660,7 @@ ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_direct_writes(rocksdb_envopt
 ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_mmap_reads(rocksdb_envoptions_t* opt, unsigned char v);
 ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_use_mmap_writes(rocksdb_envoptions_t* opt, unsigned char v);
 ROCKSDB_LIBRARY_API void rocksdb_envoptions_set_writable_file_max_buffer_size(rocksdb_envoptions_t* opt, size_t v);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_eventlistener_t* rocksdb_eventlistener_create(void* state, void (*destructor_)(void*), on_flush_begin_cb on_flush_begin, on_flush_completed_cb on_flush_completed, on_compaction_begin_cb on_compaction_begin, on_compaction_completed_cb on_compaction_completed, on_subcompaction_begin_cb on_subcompaction_begin, on_subcompaction_completed_cb on_subcompaction_completed, on_external_file_ingested_cb on_external_file_ingested, on_background_error_cb on_background_error, on_stall_conditions_changed_cb on_stall_conditions_changed, on_memtable_sealed_cb on_memtable_sealed);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_eventlistener_destroy(rocksdb_eventlistener_t* eventlistener);
 ROCKSDB_LIBRARY_API rocksdb_export_import_files_metadata_t* rocksdb_export_import_files_metadata_create(void);
 ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_destroy(rocksdb_export_import_files_metadata_t* metadata);
@@ -1691,13 +1668,9 @@ ROCKSDB_LIBRARY_API char* rocksdb_export_import_files_metadata_get_db_comparator
 ROCKSDB_LIBRARY_API rocksdb_livefiles_t* rocksdb_export_import_files_metadata_get_files(rocksdb_export_import_files_metadata_t* metadata);
 ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_set_db_comparator_name(rocksdb_export_import_files_metadata_t* metadata, const char* text);
 ROCKSDB_LIBRARY_API void rocksdb_export_import_files_metadata_set_files(rocksdb_export_import_files_metadata_t* metadata, rocksdb_livefiles_t* livefiles);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_cf_name(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_external_file_path(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_externalfileingestioninfo_global_seqno(const rocksdb_externalfileingestioninfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_externalfileingestioninfo_internal_file_path(const rocksdb_externalfileingestioninfo_t* info, size_t* size);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_externalfileingestioninfo_table_properties(const rocksdb_externalfileingestioninfo_t* info);
@@ -1725,23 +1698,17 @@ ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_blob_compression_type(const ro
 ROCKSDB_LIBRARY_API const rocksdb_blob_file_addition_info_t* rocksdb_flushjobinfo_blob_file_addition_info_at(const rocksdb_flushjobinfo_t* info, size_t pos);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API size_t rocksdb_flushjobinfo_blob_file_addition_infos_count(const rocksdb_flushjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_cf_id(const rocksdb_flushjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_flushjobinfo_cf_name(const rocksdb_flushjobinfo_t* info, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_file_number(const rocksdb_flushjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_flushjobinfo_file_path(const rocksdb_flushjobinfo_t* info, size_t* size);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint32_t rocksdb_flushjobinfo_flush_reason(const rocksdb_flushjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_flushjobinfo_job_id(const rocksdb_flushjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_largest_seqno(const rocksdb_flushjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_oldest_blob_file_number(const rocksdb_flushjobinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_flushjobinfo_smallest_seqno(const rocksdb_flushjobinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_table_properties_t* rocksdb_flushjobinfo_table_properties(const rocksdb_flushjobinfo_t* info);
@@ -1872,7 +1839,6 @@ ROCKSDB_LIBRARY_API unsigned char rocksdb_livefiles_storage_info_trim_to_size(co
 ROCKSDB_LIBRARY_API rocksdb_logger_t* rocksdb_logger_create_callback_logger(int log_level, void (*)(void* priv, unsigned lev, char* msg, size_t len), void* priv);
 ROCKSDB_LIBRARY_API rocksdb_logger_t* rocksdb_logger_create_stderr_logger(int log_level, const char* prefix);
 ROCKSDB_LIBRARY_API void rocksdb_logger_destroy(rocksdb_logger_t* logger);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_memtableinfo_cf_name(const rocksdb_memtableinfo_t* info, size_t* size);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_earliest_seqno(const rocksdb_memtableinfo_t* info);
@@ -1880,9 +1846,7 @@ ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_earliest_seqno(const rocksdb_m
 ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_first_seqno(const rocksdb_memtableinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_memtableinfo_newest_udt(const rocksdb_memtableinfo_t* info, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_num_deletes(const rocksdb_memtableinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API uint64_t rocksdb_memtableinfo_num_entries(const rocksdb_memtableinfo_t* info);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API rocksdb_replayer_t* rocksdb_new_default_replayer(rocksdb_t* db, rocksdb_column_family_handle_t** column_families, size_t num_column_families, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const char* trace_path, char** errptr);
@@ -1917,7 +1881,6 @@ ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_set_shared_lock
 ROCKSDB_LIBRARY_API void rocksdb_optimistictransactiondb_options_set_validate_policy(rocksdb_optimistictransactiondb_options_t* opt, int v);
 ROCKSDB_LIBRARY_API void rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(rocksdb_options_t* options, size_t window_size, size_t num_dels_trigger, double deletion_ratio);
 ROCKSDB_LIBRARY_API void rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(rocksdb_options_t* options, size_t window_size, size_t num_dels_trigger, double deletion_ratio, uint64_t min_file_size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_options_add_eventlistener(rocksdb_options_t* options, rocksdb_eventlistener_t* eventlistener);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_options_add_table_properties_collector_factory(rocksdb_options_t* options, rocksdb_table_properties_collector_factory_t* factory);
@@ -2168,7 +2131,6 @@ ROCKSDB_LIBRARY_API uint64_t rocksdb_replayer_get_header_timestamp(const rocksdb
 ROCKSDB_LIBRARY_API void rocksdb_replayer_prepare(rocksdb_replayer_t* replayer, char** errptr);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_replayer_replay(rocksdb_replayer_t* replayer, const rocksdb_replay_options_t* options, char** errptr);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_reset_status(rocksdb_status_ptr_t* status_ptr);
 ROCKSDB_LIBRARY_API unsigned char rocksdb_restore_options_get_keep_log_files(rocksdb_restore_options_t* opt);
 ROCKSDB_LIBRARY_API int rocksdb_restore_options_get_mode(rocksdb_restore_options_t* opt);
@@ -2231,7 +2193,6 @@ ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_p95(rocksdb_sta
 ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_p99(rocksdb_statistics_histogram_data_t* data);
 ROCKSDB_LIBRARY_API double rocksdb_statistics_histogram_data_get_std_dev(rocksdb_statistics_histogram_data_t* data);
 ROCKSDB_LIBRARY_API uint64_t rocksdb_statistics_histogram_data_get_sum(rocksdb_statistics_histogram_data_t* data);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API void rocksdb_status_ptr_get_error(rocksdb_status_ptr_t* status, char** errptr);
 /* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API int rocksdb_subcompactionjobinfo_base_input_level(const rocksdb_subcompactionjobinfo_t* info);

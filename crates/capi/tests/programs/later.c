@@ -297,7 +297,7 @@ static void refused(const char* dir) {
   rocksdb_open(bad, dir, &err);
   told("refused");
   rocksdb_options_set_best_efforts_recovery(bad, 0);
-  rocksdb_options_add_eventlistener(bad, NULL);
+  rocksdb_options_set_wal_filter(bad, NULL);
   rocksdb_open(bad, dir, &err);
   told("refused");
   rocksdb_options_destroy(bad);
