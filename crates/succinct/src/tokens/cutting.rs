@@ -111,16 +111,10 @@ impl Cutter {
         };
         ways.scores[..piece + REACH].fill(UNREACHED);
         ways.scores[0] = 0;
+        // The least score from this place on: no place is reached that is not near.
+        let (mut least, mut least_at) = (0, 0);
         for at in 0..last {
             let score = ways.scores[at];
-            if score == UNREACHED {
-                continue;
-            }
-            let near = ways
-                .scores
-                .get(at..)
-                .and_then(<[i32]>::first_chunk::<REACH>);
-            let least = near.map_or(score, |near| near.iter().fold(score, |a, &b| a.min(b)));
             if score > least + self.slack {
                 continue;
             }
@@ -133,8 +127,14 @@ impl Cutter {
                     && score < *best
                 {
                     (*best, *way) = (score, packed(found));
+                    if score < least {
+                        (least, least_at) = (score, to);
+                    }
                 }
             });
+            if at == least_at {
+                (least, least_at) = ways.least_behind(at);
+            }
         }
         let ends = last..=piece;
         ends.min_by_key(|&at| ways.scores[at]).unwrap_or(piece)
@@ -142,6 +142,21 @@ impl Cutter {
 }
 
 impl Ways {
+    /// The least score of the places near behind `at`, and the first of them.
+    fn least_behind(&self, at: usize) -> (i32, usize) {
+        let near = self
+            .scores
+            .get(at + 1..)
+            .and_then(<[i32]>::first_chunk::<TOKEN_BYTES_MAX>);
+        let near = near.into_iter().flatten().zip(at + 1..);
+        near.fold((UNREACHED, at + 1), |least, (&score, place)| {
+            match score < least.0 {
+                true => (score, place),
+                false => least,
+            }
+        })
+    }
+
     /// Notes the tokens of the way to `end` where they begin, instead of where they end.
     fn turn(&mut self, end: usize) {
         let mut at = end;
