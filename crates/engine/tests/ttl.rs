@@ -493,6 +493,31 @@ fn transactions_write_times_once_and_read_their_own_writes() {
     assert_eq!(plain.get("a").unwrap().unwrap(), b"3"[..]);
 }
 
+/// What expired before a compaction merged it is gone or what it was, not a value that nobody wrote.
+#[test]
+fn a_longer_time_to_live_shows_no_remains_of_merges() {
+    let begin = Some(Duration::from_secs(TTL));
+    for base in [false, true] {
+        let store = Store::new(TableFormat::Block, begin, false);
+        let db = store.open();
+        let (family, options) = (db.default_family(), WriteOptions::default());
+        if base {
+            db.put("a", "1").unwrap();
+        }
+        for operand in ["2", "3"] {
+            db.merge_cf(family, "a", operand, &options).unwrap();
+            db.flush().unwrap();
+        }
+        store.clock.advance(Duration::from_secs(TTL + 1));
+        db.compact_range(family, None, None).unwrap();
+        assert!(db.get("a").unwrap().is_none());
+        db.set_ttl(family, Duration::ZERO).unwrap();
+        let found = db.get("a").unwrap();
+        let whole = if base { &b"1,2,3"[..] } else { b"2,3" };
+        assert!(found.is_none_or(|found| found == *whole));
+    }
+}
+
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let mut store = Store::new(

@@ -4,7 +4,7 @@
 //! ```text
 //! write     `WriteBatch::stamped` puts the time behind values and operands
 //! read      `Ttl::give` and the iterator take it off, and leave out what is older than the time to live
-//! merge     `TtlMerge` leaves out parts that are too old; the result has the time of its newest part
+//! merge     `TtlMerge` leaves out parts that are too old beside a live one; the result has the time of its newest part
 //! compact   `TtlFilter` drops values that are too old, and shows the others to the user's filter without their time
 //! ```
 //!
@@ -193,6 +193,14 @@ impl TtlMerge {
         value.extend_from_slice(&written.to_le_bytes());
         value
     }
+
+    /// Whether a part that was written at a time counts in a value of which the newest part was written at `newest`: the
+    /// live ones do. Where none is, all of them: nobody sees the value, unless its time to live becomes longer.
+    fn counts(&self, newest: u32) -> impl Fn(u32) -> bool {
+        let now = self.ttl.now();
+        let none_lives = self.ttl.is_expired(newest, now);
+        move |written| none_lives || !self.ttl.is_expired(written, now)
+    }
 }
 
 impl MergeOperator for TtlMerge {
@@ -210,29 +218,26 @@ impl MergeOperator for TtlMerge {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Result<Vec<u8>> {
-        let now = self.ttl.now();
-        let (mut base, mut live) = (None, Vec::with_capacity(operands.len()));
-        let mut newest = EARLIEST;
-        if let Some(existing) = existing {
-            let (value, written) = self.ttl.split(key, existing)?;
-            newest = newest.max(written);
-            base = (!self.ttl.is_expired(written, now)).then_some(value);
-        }
-        for operand in operands {
-            let (value, written) = self.ttl.split(key, operand)?;
-            newest = newest.max(written);
-            if !self.ttl.is_expired(written, now) {
-                live.push(value);
-            }
-        }
-        let merged = match (base, live.as_slice()) {
-            // Its time is up: nobody sees the value.
-            (None, []) => Vec::new(),
+        let split = |stored| self.ttl.split(key, stored);
+        let existing = existing.map(split).transpose()?;
+        let operands = operands.iter().copied().map(split);
+        let operands: Vec<_> = operands.collect::<Result<_>>()?;
+        let times = existing
+            .iter()
+            .chain(&operands)
+            .map(|(_, written)| *written);
+        let newest = times.max().unwrap_or(EARLIEST);
+        let counts = self.counts(newest);
+        let base = existing.filter(|(_, written)| counts(*written));
+        let base = base.map(|(value, _)| value);
+        let operands = operands.into_iter().filter(|(_, written)| counts(*written));
+        let operands: Vec<_> = operands.map(|(value, _)| value).collect();
+        let merged = match (base, operands.as_slice()) {
             (Some(base), []) => base.to_vec(),
-            (base, live) => self.inner.full_merge(key, base, live)?,
+            (base, operands) => self.inner.full_merge(key, base, operands)?,
         };
         match drumlin_base::bug!("merges-renew-the-time") {
-            true => Ok(Self::with_time(merged, now as u32)),
+            true => Ok(Self::with_time(merged, self.ttl.now() as u32)),
             false => Ok(Self::with_time(merged, newest)),
         }
     }
@@ -240,15 +245,16 @@ impl MergeOperator for TtlMerge {
     fn partial_merge(&self, key: &[u8], left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
         let (older, older_written) = self.ttl.split(key, left).ok()?;
         let (newer, newer_written) = self.ttl.split(key, right).ok()?;
-        let now = self.ttl.now();
-        if self.ttl.is_expired(older_written, now) {
+        let newest = older_written.max(newer_written);
+        let counts = self.counts(newest);
+        if !counts(older_written) {
             return Some(right.to_vec());
         }
-        if self.ttl.is_expired(newer_written, now) {
+        if !counts(newer_written) {
             return Some(left.to_vec());
         }
         let merged = self.inner.partial_merge(key, older, newer)?;
-        Some(Self::with_time(merged, older_written.max(newer_written)))
+        Some(Self::with_time(merged, newest))
     }
 }
 

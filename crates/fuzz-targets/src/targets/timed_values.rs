@@ -88,17 +88,19 @@ fn check_merge(ttl: &Arc<Ttl>, values: &[&[u8]], lives: &dyn Fn(u64) -> bool) {
         return;
     };
     let newest = parts.iter().map(|(_, time)| *time).max();
+    // Where none lives, all count.
+    let none_lives = !newest.is_some_and(lives);
+    let counts = |time: u64| none_lives || lives(time);
     let (value, time) = told(&merged).expect("a merged value has a time");
     assert_eq!(Some(time), newest);
     let (base, rest) = parts.split_first().expect("there are two");
-    let base = Some(*base).filter(|(_, time)| lives(*time));
+    let base = Some(*base).filter(|(_, time)| counts(*time));
     let rest: Vec<_> = rest
         .iter()
-        .filter(|(_, time)| lives(*time))
+        .filter(|(_, time)| counts(*time))
         .map(|(v, _)| *v)
         .collect();
     let wanted = match (base, rest.as_slice()) {
-        (None, []) => Vec::new(),
         (Some((base, _)), []) => base.to_vec(),
         (base, rest) => plain
             .full_merge(b"key", base.map(|(base, _)| base), rest)

@@ -148,13 +148,8 @@ impl Ways {
             .scores
             .get(at + 1..)
             .and_then(<[i32]>::first_chunk::<TOKEN_BYTES_MAX>);
-        let near = near.into_iter().flatten().zip(at + 1..);
-        near.fold((UNREACHED, at + 1), |least, (&score, place)| {
-            match score < least.0 {
-                true => (score, place),
-                false => least,
-            }
-        })
+        let near = near.into_iter().flatten().copied().zip(at + 1..);
+        near.min().unwrap_or((UNREACHED, at + 1))
     }
 
     /// Notes the tokens of the way to `end` where they begin, instead of where they end.
