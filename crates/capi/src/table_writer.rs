@@ -119,15 +119,12 @@ pub(crate) mod calls {
         writer.add(|writer| writer.delete(key))
     }
 
-    /// Tables of this library's writer hold no range deletions.
     pub(crate) fn sstfilewriter_delete_range(
-        _writer: &mut TableWriter,
-        _begin: &[u8],
-        _end: &[u8],
+        writer: &mut TableWriter,
+        begin: &[u8],
+        end: &[u8],
     ) -> Result<()> {
-        Err(Error::not_supported(
-            "rocksdb_sstfilewriter_delete_range: delete the range in the database",
-        ))
+        writer.add(|writer| writer.delete_range(begin, end))
     }
 
     pub(crate) fn sstfilewriter_finish(writer: &mut TableWriter) -> Result<()> {

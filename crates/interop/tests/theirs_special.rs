@@ -211,11 +211,16 @@ fn a_checkpoint_of_rocksdb_is_read() {
 
 #[test]
 fn external_tables_of_either_side_are_taken_in_by_the_other() {
+    const BEFORE: [usize; 10] = [1099, 1100, 1149, 1299, 1300, 1509, 1510, 2000, 3009, 3010];
     let (dir, files) = (temp_dir(), temp_dir());
     let theirs = files.path().join("theirs.sst");
     let mut writer = RocksSstWriter::create(&theirs, "compression=kZSTD").unwrap();
     for (key, value) in numbered(1000, 1) {
         writer.put(&key, &value);
+    }
+    // In no order, one in another, and two of one begin.
+    for (begin, end) in [(3000, 3010), (1100, 1300), (1200, 1250), (1100, 1150)] {
+        writer.delete_range(&key(begin), &key(end));
     }
     writer.finish();
     let ours = files.path().join("ours.sst");
@@ -227,12 +232,18 @@ fn external_tables_of_either_side_are_taken_in_by_the_other() {
             _ => writer.put(&key(i), &value(i, 2)).unwrap(),
         }
     }
+    for (begin, end) in [(1500, 1510), (700, 720), (710, 740), (2000, 2001)] {
+        writer.delete_range(&key(begin), &key(end)).unwrap();
+    }
     writer.finish().unwrap();
     sst_dump(&ours, &["--command=verify"]).ok();
 
     let ours_dir = dir.path().join("ours");
     let db = Db::open(&ours_dir, Options::default()).unwrap();
     db.put(key(5), "before").unwrap();
+    for number in BEFORE {
+        db.put(key(number), "covered, or not").unwrap();
+    }
     db.ingest(db.default_family(), &[theirs.clone(), ours.clone()], false)
         .unwrap();
     db.put(key(7), "after").unwrap();
@@ -242,11 +253,14 @@ fn external_tables_of_either_side_are_taken_in_by_the_other() {
     let rocks_dir = dir.path().join("theirs");
     let rocks = Rocks::open_default(&rocks_dir, NEW).unwrap();
     rocks.put("default", &key(5), b"before");
+    for number in BEFORE {
+        rocks.put("default", &key(number), b"covered, or not");
+    }
     rocks.ingest("default", &[&theirs]).unwrap();
     rocks.ingest("default", &[&ours]).unwrap();
     rocks.put("default", &key(7), b"after");
     let want = rocks.rows("default");
-    assert_eq!(want.len(), 750);
+    assert_eq!(want.len(), 750 - 20 + 4);
     drop(rocks);
     assert_rows("ours", &got, &want);
     let rocks = Rocks::open_default(&ours_dir, "").unwrap();

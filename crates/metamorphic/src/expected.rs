@@ -10,7 +10,7 @@ use drumlin_testkit::model::{Change, Cursor, FamilyModel, MergeRule, Model, Rule
 
 use crate::digest;
 use crate::generate::{ITERATORS, SNAPSHOTS, kind_of};
-use crate::op::{Edit, Op};
+use crate::op::{Edit, EditKind, Op};
 use crate::verb::Verb;
 
 /// The rules of families called `name`.
@@ -26,9 +26,14 @@ pub(crate) fn rules(name: &str) -> Rules {
     }
 }
 
-/// The edits of `op` that go into an external table: of each key the last, by key.
-pub(crate) fn external(edits: &[Edit]) -> BTreeMap<&[u8], &Edit> {
-    edits.iter().map(|edit| (&edit.key[..], edit)).collect()
+/// The edits of `op` that go into an external table: the ranges, which delete nothing that is in the table, and then of
+/// each key the last, by key.
+pub(crate) fn external(edits: &[Edit]) -> Vec<&Edit> {
+    let is_range = |edit: &&Edit| edit.kind == EditKind::Range;
+    let points = edits.iter().filter(|edit| !is_range(edit));
+    let points: BTreeMap<&[u8], &Edit> = points.map(|edit| (&edit.key[..], edit)).collect();
+    let ranges = edits.iter().filter(is_range);
+    ranges.chain(points.into_values()).collect()
 }
 
 /// The trace of a list: each operation's answer, and the state after it.
@@ -162,7 +167,7 @@ impl World {
         };
         let (first, second) = op.edits.split_at(half);
         for part in [first, second] {
-            for edit in external(part).values() {
+            for edit in external(part) {
                 self.model.apply(&op.family, &edit.change());
             }
         }

@@ -181,6 +181,37 @@ impl Generator {
             op.edits.push(edit);
         }
         op.count = self.rng.below(1 << 16);
+        if op.verb == Verb::IngestMoved
+            && op.count.is_multiple_of(3)
+            && self.profile == Profile::Full
+        {
+            self.add_range_between(op);
+        }
+    }
+
+    /// Adds the deletion of what is between the first two keys of `op`, which takes no random number: lists are what they
+    /// were without it.
+    fn add_range_between(&mut self, op: &mut Op) {
+        let [first, second, ..] = &op.edits[..] else {
+            return;
+        };
+        let (low, high) = match first.key < second.key {
+            true => (&first.key, &second.key),
+            false => (&second.key, &first.key),
+        };
+        let (key, end) = match kind_of(&op.family) {
+            'r' => (high.clone(), low.clone()),
+            _ => (low.clone(), high.clone()),
+        };
+        if key != end {
+            op.edits.push(Edit {
+                kind: EditKind::Range,
+                family: op.family.clone(),
+                key,
+                end,
+                value: ValueSpec::default(),
+            });
+        }
     }
 
     fn point_kind(&mut self) -> EditKind {

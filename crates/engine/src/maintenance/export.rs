@@ -16,6 +16,7 @@ use drumlin_table::{TableReadOptions, TableWriter, TableWriterOptions};
 use crate::db::engine::Engine;
 use crate::family::column_family::{DEFAULT_FAMILY, Family};
 use crate::files::names;
+use crate::iter::range_tombstone::Fragments;
 use crate::maintenance::checkpoint::{into_new_dir, link_or_copy};
 use crate::options::file as options_file;
 use crate::options::stored as stored_options;
@@ -117,7 +118,9 @@ fn write_whole(
         entries.next();
     }
     entries.status()?;
-    for tombstone in table.range_tombstones() {
+    // Tables of others may have them in any order, and several of one begin.
+    let tombstones = Fragments::new(table.order(), table.range_tombstones());
+    for tombstone in tombstones.tombstones() {
         writer.add_range_tombstone(&tombstone.begin, &tombstone.end, tombstone.seqno)?;
     }
     let model = writer.shared_model();

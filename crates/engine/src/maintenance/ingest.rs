@@ -4,14 +4,20 @@
 //! one in gives all its entries one new sequence number, which only the MANIFEST records: the file's
 //! bytes stay as they are, so it can be linked (RocksDB since 5.16 does the same).
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin_base::key::{append_internal, user_key};
-use drumlin_base::{Error, ErrorKind, InternalIterator, KeyOrder, Result, SeqNo, ValueKind};
+use drumlin_base::key::{append_internal, split_internal, tag_kind, tag_seqno, user_key};
+use drumlin_base::limits::KEY_BYTES_MAX;
+use drumlin_base::{
+    Error, ErrorKind, InternalIterator, KeyOrder, Result, SEQNO_MAX, SeqNo, ValueKind,
+};
 use drumlin_fs::{CreateOptions, Env, FileKind, RandomAccessFile};
 use drumlin_table::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO};
-use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions};
+use drumlin_table::{
+    Table, TableIter, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions,
+};
 
 use crate::caches::table_cache::Ahead;
 use crate::db::engine::Engine;
@@ -30,11 +36,14 @@ const VERSION: u32 = 2;
 
 /// Writes a table outside any database, to be taken in by [`crate::Db::ingest`].
 ///
-/// Keys must come in ascending order, each once.
+/// Keys must come in ascending order, each once; ranges to be deleted in any order.
 #[derive(Debug)]
 pub struct SstFileWriter {
     writer: TableWriter,
+    order: KeyOrder,
     key: Vec<u8>,
+    /// Kept to the end, where they are sorted: a table has them in order.
+    deleted: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl SstFileWriter {
@@ -56,8 +65,10 @@ impl SstFileWriter {
         properties.insert(EXTERNAL_VERSION.to_owned(), VERSION.to_le_bytes().to_vec());
         properties.insert(GLOBAL_SEQNO.to_owned(), 0u64.to_le_bytes().to_vec());
         Ok(Self {
+            order: options.order.clone(),
             writer: TableWriter::new(file, options),
             key: Vec::new(),
+            deleted: Vec::new(),
         })
     }
 
@@ -85,11 +96,38 @@ impl SstFileWriter {
         self.add(key, ValueKind::Deletion, b"")
     }
 
+    /// Adds the deletion of all keys from `begin` up to, not including, `end`: of those that are in the database when the
+    /// table is taken in, not of those in the table. May come at any time. A range from a key to itself is nothing.
+    ///
+    /// Memory: the keys, until [`SstFileWriter::finish`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `end` is before `begin`; `TooLarge`.
+    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        for key in [begin, end] {
+            if key.len() > KEY_BYTES_MAX {
+                let message = format!("the key has {} bytes, more than {KEY_BYTES_MAX}", key.len());
+                return Err(Error::new(ErrorKind::TooLarge, message));
+            }
+        }
+        match self.order.compare(begin, end) {
+            Ordering::Less => self.deleted.push((begin.to_vec(), end.to_vec())),
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                return Err(Error::invalid_argument("the range ends before it begins"));
+            }
+        }
+        Ok(())
+    }
+
     /// Completes and syncs the file; its size in bytes.
     ///
     /// # Errors
     /// `InvalidArgument` when nothing was added; `Io`, `NoSpace`.
-    pub fn finish(self) -> Result<u64> {
+    pub fn finish(mut self) -> Result<u64> {
+        for (begin, end) in joined(&self.order, std::mem::take(&mut self.deleted)) {
+            self.writer.add_range_tombstone(&begin, &end, 0)?;
+        }
         if self.writer.entries() == 0 {
             return Err(Error::invalid_argument("an external table without entries"));
         }
@@ -101,6 +139,23 @@ impl SstFileWriter {
         append_internal(&mut self.key, key, 0, kind as u8);
         self.writer.add(&self.key, value)
     }
+}
+
+/// The ranges in order, those that meet as one: all have one sequence number.
+fn joined(order: &KeyOrder, mut ranges: Vec<(Vec<u8>, Vec<u8>)>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    ranges.sort_by(|a, b| order.compare(&a.0, &b.0));
+    let mut out: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for (begin, end) in ranges {
+        match out.last_mut() {
+            Some(last) if order.compare(&begin, &last.1).is_le() => {
+                if order.compare(&end, &last.1).is_gt() {
+                    last.1 = end;
+                }
+            }
+            _ => out.push((begin, end)),
+        }
+    }
+    out
 }
 
 /// A checked external table, under its new name in the database's directory.
@@ -237,9 +292,6 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
     if !table.properties().user.contains_key(EXTERNAL_VERSION) {
         return refuse("the table was not made by an SST file writer".to_owned());
     }
-    if !table.range_tombstones().is_empty() {
-        return refuse("external tables with range deletions are not taken in".to_owned());
-    }
     let references = table.verify()?;
     if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
         return refuse("external tables with values in blob files are not taken in".to_owned());
@@ -256,28 +308,32 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
         fill_cache: false,
         ..Default::default()
     });
-    cursor.seek_to_first();
-    cursor.status()?; // The next seek forgets an error.
-    let smallest = if cursor.valid() {
-        cursor.key().to_vec()
-    } else {
-        Vec::new()
-    };
-    cursor.seek_to_last();
-    let largest = if cursor.valid() {
-        cursor.key().to_vec()
-    } else {
-        Vec::new()
-    };
-    cursor.status()?;
-    if smallest.is_empty() {
+    let mut bounds = NewFile::default();
+    for seek in [TableIter::seek_to_first, TableIter::seek_to_last] {
+        seek(&mut cursor);
+        cursor.status()?; // The next seek forgets an error.
+        if cursor.valid() {
+            bounds.widen(table.order(), cursor.key(), cursor.key());
+        }
+    }
+    for tombstone in table.range_tombstones() {
+        // One over nothing, which only others write, has no part in the bounds.
+        if table
+            .order()
+            .compare(&tombstone.begin, &tombstone.end)
+            .is_lt()
+        {
+            bounds.widen_by_range(table.order(), tombstone);
+        }
+    }
+    if bounds.smallest.is_empty() {
         return refuse("the table holds no entry".to_owned());
     }
     Ok(Incoming {
         number: 0,
         size,
-        smallest,
-        largest,
+        smallest: bounds.smallest,
+        largest: bounds.largest,
     })
 }
 
@@ -362,8 +418,12 @@ impl Incoming {
     fn described(&self, order: &KeyOrder, seqno: SeqNo) -> NewFile {
         let bound = |key: &[u8]| {
             let mut out = Vec::new();
-            let kind = drumlin_base::key::split_internal(key).map_or(0, |(_, tag)| tag as u8);
-            append_internal(&mut out, user_key(key), seqno, kind);
+            let tag = split_internal(key).map_or(0, |(_, tag)| tag);
+            let seqno = match tag_seqno(tag) {
+                SEQNO_MAX => SEQNO_MAX, // The end of a range.
+                _ => seqno,
+            };
+            append_internal(&mut out, user_key(key), seqno, tag_kind(tag));
             out
         };
         debug_assert!(
@@ -385,6 +445,9 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use drumlin_base::rng::Rng;
     use drumlin_table::TableFormat;
     use drumlin_testkit::memory_dir;
 
@@ -460,5 +523,149 @@ mod tests {
         db.ingest(db.default_family(), &[table], true).unwrap();
         assert!(!is_laid_out(&db));
         assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"one"[..]));
+    }
+
+    type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    fn rows(db: &Db) -> Map {
+        let mut iter = db.iter(ReadOptions::default());
+        let mut rows = Map::new();
+        iter.seek_to_first();
+        while iter.valid() {
+            rows.insert(iter.key().to_vec(), iter.value().to_vec());
+            iter.next();
+        }
+        iter.status().unwrap();
+        rows
+    }
+
+    fn key(rng: &mut Rng) -> Vec<u8> {
+        format!("{:03}", rng.below(200)).into_bytes()
+    }
+
+    /// Writes a table of ranges and points at random, and has `map` be what it makes of it.
+    fn random_external(
+        path: PathBuf,
+        format: TableFormat,
+        rng: &mut Rng,
+        map: &mut Map,
+    ) -> PathBuf {
+        let options = TableWriterOptions {
+            format,
+            ..TableWriterOptions::default()
+        };
+        let mut writer = SstFileWriter::create(&Env::system(), &path, options).unwrap();
+        for _ in 0..1 + rng.below(8) {
+            let (a, b) = (key(rng), key(rng));
+            let (begin, end) = (a.clone().min(b.clone()), a.max(b));
+            writer.delete_range(&begin, &end).unwrap();
+            map.retain(|key, _| *key < begin || *key >= end);
+        }
+        let points: BTreeSet<_> = (0..rng.below(20)).map(|_| key(rng)).collect();
+        for key in points {
+            if rng.one_in(4) {
+                writer.delete(&key).unwrap();
+                map.remove(&key);
+            } else {
+                let value = format!("{} of {}", rng.below(9), path.display()).into_bytes();
+                writer.put(&key, &value).unwrap();
+                map.insert(key, value);
+            }
+        }
+        match writer.finish() {
+            Ok(_) => path,
+            // Ranges over nothing, and no point.
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+                external(path, format, &["999"], b"")
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_of_external_tables_delete_what_was_before_and_nothing_in_their_table() {
+        let formats = [
+            TableFormat::Block,
+            TableFormat::Plain,
+            TableFormat::Searchable,
+        ];
+        for (format, seed) in formats
+            .into_iter()
+            .flat_map(|format| (0..8).map(move |seed| (format, seed)))
+        {
+            let mut rng = Rng::new(seed);
+            let dir = memory_dir();
+            let mut options = options();
+            options.family.table_format = Some(format);
+            let mut db = Db::open(dir.path(), options.clone()).unwrap();
+            let mut map = Map::new();
+            for round in 0..12 {
+                for _ in 0..30 {
+                    let key = key(&mut rng);
+                    db.put(&key, b"written").unwrap();
+                    map.insert(key, b"written".to_vec());
+                }
+                let snapshot = db.snapshot();
+                let before = map.clone();
+                let tables: Vec<_> = (0..1 + rng.below(3))
+                    .map(|at| {
+                        let path = dir.path().join(format!("{round}-{at}"));
+                        random_external(path, format, &mut rng, &mut map)
+                    })
+                    .collect();
+                map.remove(&b"999"[..]);
+                db.ingest(db.default_family(), &tables, rng.one_in(2))
+                    .unwrap();
+                db.delete("999").unwrap();
+                let place = format!("{format:?}, seed {seed}, round {round}");
+                match rng.below(4) {
+                    0 => db.compact_range(db.default_family(), None, None).unwrap(),
+                    1 => {
+                        drop(snapshot);
+                        db.close().unwrap();
+                        db = Db::open(dir.path(), options.clone()).unwrap();
+                        assert_eq!(rows(&db), map, "{place}, opened again");
+                        continue;
+                    }
+                    _ => {}
+                }
+                assert_eq!(rows(&db), map, "{place}");
+                let old = ReadOptions {
+                    snapshot: Some(snapshot),
+                    ..ReadOptions::default()
+                };
+                for number in 0..200 {
+                    let key = format!("{number:03}").into_bytes();
+                    let found = db.get(&key).unwrap();
+                    assert_eq!(
+                        found.as_deref(),
+                        map.get(&key).map(Vec::as_slice),
+                        "{place}: {number}"
+                    );
+                    let found = db.get_cf(db.default_family(), &key, &old).unwrap();
+                    assert_eq!(
+                        found.as_deref(),
+                        before.get(&key).map(Vec::as_slice),
+                        "{place}: {number}"
+                    );
+                }
+            }
+            assert!(db.verify().unwrap().damaged.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_is_refused_and_one_over_nothing_is_nothing() {
+        let dir = memory_dir();
+        let path = dir.path().join("ranges");
+        let options = TableWriterOptions::default();
+        let mut writer = SstFileWriter::create(&Env::system(), &path, options).unwrap();
+        let error = writer.delete_range(b"b", b"a").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        writer.delete_range(b"b", b"b").unwrap();
+        let error = writer.delete_range(b"b", &vec![b'c'; KEY_BYTES_MAX + 1]);
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::TooLarge);
+        let error = writer.finish().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
+use drumlin_base::key::ParsedKey;
 use drumlin_base::{
     Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
 };
@@ -435,7 +435,7 @@ fn scan(
     cursor.seek_to_first();
     while cursor.valid() {
         let key = ParsedKey::parse(cursor.key())?;
-        widen(order, file, cursor.key(), cursor.key());
+        file.widen(order, cursor.key(), cursor.key());
         note_seqno(file, key.seqno);
         if key.kind == ValueKind::BlobIndex {
             let index = BlobIndex::decode(cursor.value())?;
@@ -446,11 +446,7 @@ fn scan(
     }
     cursor.status()?;
     for tombstone in table.range_tombstones() {
-        let (mut begin, mut end) = (Vec::new(), Vec::new());
-        let kind = ValueKind::RangeDeletion as u8;
-        append_internal(&mut begin, &tombstone.begin, tombstone.seqno, kind);
-        append_internal(&mut end, &tombstone.end, SEQNO_MAX, kind);
-        widen(order, file, &begin, &end);
+        file.widen_by_range(order, tombstone);
         note_seqno(file, tombstone.seqno);
         entries += 1;
     }
@@ -463,15 +459,6 @@ fn scan(
 fn note_seqno(file: &mut NewFile, seqno: u64) {
     file.smallest_seqno = file.smallest_seqno.min(seqno);
     file.largest_seqno = file.largest_seqno.max(seqno);
-}
-
-fn widen(order: &KeyOrder, file: &mut NewFile, smallest: &[u8], largest: &[u8]) {
-    if file.smallest.is_empty() || compare_internal(order, smallest, &file.smallest).is_lt() {
-        file.smallest = smallest.to_vec();
-    }
-    if file.largest.is_empty() || compare_internal(order, largest, &file.largest).is_gt() {
-        file.largest = largest.to_vec();
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use drumlin_base::budget::Charge;
 use drumlin_base::bytes::HazardPtr;
-use drumlin_base::key::user_key;
-use drumlin_base::{KeyOrder, MemoryBudget, MemoryUse, Result, SeqNo};
+use drumlin_base::key::{append_internal, compare_internal, user_key};
+use drumlin_base::{
+    KeyOrder, MemoryBudget, MemoryUse, RangeTombstone, Result, SEQNO_MAX, SeqNo, ValueKind,
+};
 use drumlin_table::Table;
 
 use super::key_ranks::{KeyRanks, Ranked};
@@ -97,6 +99,25 @@ impl NewFile {
                 .blob_files
                 .as_ref()
                 .is_none_or(|files| files.binary_search(&number).is_ok())
+    }
+
+    /// Has the bounds take in the internal keys from `smallest` to `largest`; empty bounds hold nothing yet.
+    pub fn widen(&mut self, order: &KeyOrder, smallest: &[u8], largest: &[u8]) {
+        if self.smallest.is_empty() || compare_internal(order, smallest, &self.smallest).is_lt() {
+            self.smallest = smallest.to_vec();
+        }
+        if self.largest.is_empty() || compare_internal(order, largest, &self.largest).is_gt() {
+            self.largest = largest.to_vec();
+        }
+    }
+
+    /// Has the bounds take in `tombstone`, whose end is itself not covered.
+    pub fn widen_by_range(&mut self, order: &KeyOrder, tombstone: &RangeTombstone) {
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        let kind = ValueKind::RangeDeletion as u8;
+        append_internal(&mut begin, &tombstone.begin, tombstone.seqno, kind);
+        append_internal(&mut end, &tombstone.end, SEQNO_MAX, kind);
+        self.widen(order, &begin, &end);
     }
 
     /// Whether `user_key` is within the file's bounds.

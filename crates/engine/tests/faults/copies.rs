@@ -33,6 +33,7 @@ fn made() -> (StrictMemFileSystem, FaultFileSystem, Db) {
             .unwrap();
     }
     table.put(b"k003", b"new").unwrap();
+    table.delete_range(b"k006", b"k008").unwrap();
     table.finish().unwrap();
     memory.sync_all();
     let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
@@ -59,6 +60,7 @@ fn after() -> Rows {
         rows.insert(format!("e{index:03}").into_bytes(), b"new".to_vec());
     }
     rows.insert(b"k003".to_vec(), b"new".to_vec());
+    rows.retain(|key, _| !(&b"k006"[..]..&b"k008"[..]).contains(&&key[..]));
     rows
 }
 

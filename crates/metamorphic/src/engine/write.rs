@@ -194,16 +194,15 @@ impl World<'_> {
             ..TableWriterOptions::default()
         };
         let mut writer = SstFileWriter::create(&options.env, &path, table)?;
-        let mut entries: Vec<&Edit> = external(edits).into_values().collect();
+        let mut entries = external(edits);
         entries.sort_by(|a, b| family.order().compare(&a.key, &b.key));
         for edit in entries {
             match edit.change() {
                 Change::Put(key, value) => writer.put(&key, &value),
                 Change::Merge(key, operand) => writer.merge(&key, &operand),
-                change => match change {
-                    Change::Delete(key) => writer.delete(&key),
-                    _ => Ok(()),
-                },
+                Change::Delete(key) => writer.delete(&key),
+                Change::DeleteRange(begin, end) => writer.delete_range(&begin, &end),
+                Change::SingleDelete(_) => Ok(()),
             }?;
         }
         writer.finish()?;

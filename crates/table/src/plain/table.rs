@@ -56,6 +56,9 @@ impl PlainTable {
     /// it got one.
     pub(crate) fn set_seqno(&mut self, seqno: SeqNo) {
         self.global_seqno = Some(seqno);
+        for tombstone in &mut self.range_tombstones {
+            tombstone.seqno = seqno;
+        }
     }
 
     /// The file up to the end of its records.
