@@ -1,13 +1,14 @@
 //! Goal: options that are set while the store runs hold from the next job or write on, all of a call or none, and the
 //! OPTIONS file has them; a range's tables go whole, and nothing that they hid comes back; a paused background does
-//! nothing. Method: small stores on a disk in memory; the errors are RocksDB's own, taken from its library.
+//! nothing, and while the removal of files is paused none goes. Method: small stores on a disk in memory; the errors are RocksDB's own, taken from its library.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, mpsc};
@@ -583,6 +584,51 @@ fn a_paused_background_begins_nothing_and_closing_ends_the_pause() {
     db.close().unwrap();
     let db = Db::open(DIR, place.options()).unwrap();
     assert!(db.get(b"unlogged").unwrap().is_some());
+}
+
+#[test]
+fn no_file_goes_while_removal_is_paused() {
+    for threads in [0, 2] {
+        let place = Place::new();
+        let options = Options {
+            background_threads: Some(threads),
+            ..place.options()
+        };
+        let db = Db::open(DIR, options).unwrap();
+        let error = db.continue_removal().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let names = || {
+            let names = place.files.list(Path::new(DIR)).unwrap().into_iter();
+            names.collect::<BTreeSet<_>>()
+        };
+        table_of(&db, 0..10, b"v");
+        db.pause_removal().unwrap();
+        db.pause_removal().unwrap();
+        let mut seen = names();
+        seen.remove(Path::new("000002.log")); // Nothing needs it: the next WAL may be written over it.
+        for round in 0..3 {
+            table_of(&db, 0..10, &[round]);
+            db.compact_range(db.default_family(), None, None).unwrap();
+            db.wait_for_background().unwrap();
+            let now = names();
+            assert!(seen.is_subset(&now), "{seen:?} {now:?}");
+            seen = now;
+        }
+        let tables = |names: &BTreeSet<PathBuf>| {
+            let is_table = |name: &&PathBuf| name.extension().is_some_and(|it| it == "sst");
+            names.iter().filter(is_table).count()
+        };
+        db.continue_removal().unwrap();
+        assert_eq!(names(), seen, "one pause is left");
+        assert!(tables(&seen) >= 7);
+        db.continue_removal().unwrap();
+        assert_eq!(tables(&names()), 1);
+        db.pause_removal().unwrap();
+        table_of(&db, 0..10, b"last");
+        db.compact_range(db.default_family(), None, None).unwrap();
+        db.close().unwrap();
+        assert_eq!(tables(&names()), 1, "closing ends a pause");
+    }
 }
 
 /// Holds its compaction at the first entry until it may go on.

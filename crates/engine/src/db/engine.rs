@@ -137,7 +137,10 @@ impl Engine {
         if self.store.id.read_only {
             return Ok(());
         }
-        self.store.lock_state().pauses = 0;
+        {
+            let mut state = self.store.lock_state();
+            (state.pauses, state.removal_pauses) = (0, 0);
+        }
         let saved = self.save_unlogged();
         if self.store.closing.swap(true, Ordering::AcqRel) {
             return Ok(());

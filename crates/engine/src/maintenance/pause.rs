@@ -1,4 +1,4 @@
-//! Pausing the background: no flush and no compaction begins until it goes on.
+//! Pausing the background: no flush and no compaction begins, or no file goes, until it goes on.
 
 use drumlin_base::{Error, Result};
 
@@ -42,6 +42,43 @@ impl Db {
         };
         state.pauses = left;
         store.changed.notify_all();
+        Ok(())
+    }
+
+    /// Has no file of the database removed until [`Db::continue_removal`]: tables, blob files, WAL files and MANIFESTs
+    /// that are needed now stay, though nothing needs them any more, and take space; flushes and compactions go on. For a program that
+    /// copies files by their names. A WAL file that is live goes on growing, and so does the MANIFEST. Pauses add up.
+    /// Closing ends it.
+    ///
+    /// # Errors
+    /// `NotSupported` for a database that is read only, which removes nothing; `Shutdown`.
+    pub fn pause_removal(&self) -> Result<()> {
+        let store = &self.engine.store;
+        let _call = store.begin_call()?;
+        store.check_writable()?;
+        store.lock_state().removal_pauses += 1;
+        Ok(())
+    }
+
+    /// Ends a pause; after the last one removes, on this thread, what nothing needs any more, but for large files that are
+    /// kept for new ones to be written in their place.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is none; `Shutdown`.
+    pub fn continue_removal(&self) -> Result<()> {
+        let store = &self.engine.store;
+        let _call = store.begin_call()?;
+        let mut state = store.lock_state();
+        let Some(left) = state.removal_pauses.checked_sub(1) else {
+            let message = "files are removed already: nobody paused it";
+            return Err(Error::invalid_argument(message));
+        };
+        state.removal_pauses = left;
+        if left == 0 {
+            store.remove_obsolete(&mut state);
+            drop(state);
+            store.settle_trash();
+        }
         Ok(())
     }
 }

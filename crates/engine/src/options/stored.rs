@@ -143,7 +143,7 @@ pub(crate) struct Proposed<'a> {
 }
 
 /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
-/// but the newest two.
+/// but the newest two, unless the removal of files is paused.
 ///
 /// # Errors
 /// `Io`, `NoSpace`; the older files are then still there.
@@ -166,7 +166,10 @@ pub(crate) fn write_options(store: &Store, state: &State, proposed: &Proposed<'_
     let number = store.files.numbers.take();
     let written = options_file::write(files, &store.id.dir, number, &options)?;
     *live = Some(written);
-    options_file::remove_older(files, &store.id.dir)
+    match state.removal_pauses {
+        0 => options_file::remove_older(files, &store.id.dir),
+        _ => Ok(()),
+    }
 }
 
 /// Adds the options of `family`, which is new, to the OPTIONS file.

@@ -29,6 +29,9 @@ impl Store {
             let before = self.oldest_wal.swap(oldest, Ordering::AcqRel);
             debug_assert!(before <= oldest, "a WAL that is in tables stays so");
         }
+        if state.removal_pauses > 0 {
+            return 0;
+        }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);
         let mut given_up = 0;
         for number in state.versions.take_obsolete_tables() {
@@ -67,7 +70,9 @@ impl Store {
                 }
             }
         }
-        self.settle_trash();
+        if self.runs_inline() {
+            self.settle_trash();
+        }
         given_up
     }
 
@@ -81,11 +86,9 @@ impl Store {
         }
     }
 
-    /// Removes files that were given up where no thread does, but for those kept for reuse.
-    fn settle_trash(&self) {
-        if self.runs_inline()
-            && let Err(error) = self.files.trash.settle()
-        {
+    /// Removes the files that were given up, but for those kept for reuse, now and on this thread.
+    pub(crate) fn settle_trash(&self) {
+        if let Err(error) = self.files.trash.settle() {
             self.file_stays(&error);
         }
     }
@@ -93,7 +96,9 @@ impl Store {
     /// Has files kept for reuse removed too.
     pub(crate) fn release_trash(&self) {
         self.files.trash.release();
-        self.settle_trash();
+        if self.runs_inline() {
+            self.settle_trash();
+        }
     }
 
     /// Removes the files that were given up, now and on this thread.

@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) threads: BTreeSet<usize>,
     /// Those who had the background paused and did not have it go on yet.
     pub(crate) pauses: usize,
+    /// The same of those who had no file removed.
+    pub(crate) removal_pauses: usize,
     /// Options of the database that were set by name, for the OPTIONS file.
     pub(crate) named: Section,
     /// Threads for compactions that wait for work.
@@ -214,6 +216,7 @@ impl State {
             compactions_running: 0,
             threads: BTreeSet::new(),
             pauses: 0,
+            removal_pauses: 0,
             named: Section::default(),
             idle_threads: 0,
             manual: ManualQueue::default(),
