@@ -38,6 +38,7 @@ fn main() {
     {
         println!("cargo:rustc-cfg=abi_since={before:?}");
     }
+    println!("cargo:rustc-env=DRUMLIN_ABI_SERVED={abi}");
     println!("cargo:rerun-if-env-changed=DRUMLIN_ABI");
     println!("cargo:rerun-if-changed=abi");
     println!("cargo:rerun-if-changed=build");

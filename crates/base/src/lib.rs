@@ -6,6 +6,7 @@
 pub mod budget;
 pub mod bugs;
 pub mod bytes;
+pub mod calendar;
 pub mod checksum;
 pub mod coding;
 pub mod comparator;

@@ -120,7 +120,26 @@ fn by_name(text: &mut String, name: &str, rows: &[&OptionRow]) {
             field(row)
         );
     }
-    text.push_str("            _ => None,\n        }\n    }\n}\n");
+    text.push_str("            _ => None,\n        }\n    }\n");
+    let _ = writeln!(
+        text,
+        "    /// Names and values, and whether each was set.\n    \
+         pub(crate) fn listed(&self) -> Vec<(&'static str, String, bool)> {{\n        vec!["
+    );
+    for row in rows {
+        let shown = match option_type(row).0 {
+            "bool" => format!("u8::from(self.{}()).to_string()", field(row)),
+            "f64" => format!("format!(\"{{:.6}}\", self.{}())", field(row)),
+            _ => format!("self.{}().to_string()", field(row)),
+        };
+        let _ = writeln!(
+            text,
+            "            (\"{}\", {shown}, self.{}.is_some()),",
+            row.name,
+            field(row)
+        );
+    }
+    text.push_str("        ]\n    }\n}\n");
 }
 
 /// The field of an option: names in Rust have no capitals.

@@ -5,14 +5,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drumlin_base::sync::Mutex;
 
-use drumlin::Budget;
+use drumlin::{Budget, Db, WeakDb};
 
 /// What handles of one cache share. Databases share no blocks: each has a budget, and the cache lists them.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     capacity: AtomicUsize,
-    /// The budgets of databases that were opened with it, and the bytes of each that are not the cache's.
-    budgets: Mutex<Vec<(Budget, usize)>>,
+    served: Mutex<Vec<Served>>,
+}
+
+/// A database that was opened with the cache.
+#[derive(Debug)]
+struct Served {
+    db: WeakDb,
+    budget: Budget,
+    /// Bytes of the budget that are not the cache's.
+    others: usize,
+    /// Whether indexes and filters count as the cache's.
+    has_tables: bool,
 }
 
 /// What the handle holds.
@@ -30,18 +40,34 @@ impl Cache {
         self.0.capacity.load(Ordering::Relaxed)
     }
 
-    /// A database was opened with it, whose budget is `others` bytes beside this.
-    pub(crate) fn serves(&self, budget: Budget, others: usize) {
-        self.0.budgets.lock().push((budget, others));
+    /// `db` was opened with it. Where `has_tables`, indexes and filters count as its bytes, too.
+    pub(crate) fn serves(&self, db: &Db, has_tables: bool) {
+        let budget = db.budget();
+        let others = budget.limit_bytes().saturating_sub(self.bytes());
+        let mut served = self.0.served.lock();
+        served.retain(|one| one.db.upgrade().is_some());
+        served.push(Served {
+            db: db.downgrade(),
+            budget,
+            others,
+            has_tables,
+        });
     }
 
-    /// Bytes of cached blocks of all its databases.
+    /// Bytes of all its databases: of cached blocks, of indexes and filters where they count, and of the list of them. So it is more
+    /// than none once a database is open, as RocksDB's.
     pub(crate) fn used(&self) -> usize {
-        let budgets = self.0.budgets.lock();
-        let uses = budgets.iter().flat_map(|(budget, _)| budget.used_by_name());
-        uses.filter(|(name, _)| *name == "blocks")
-            .map(|(_, bytes)| bytes)
-            .sum()
+        let served = self.0.served.lock();
+        let of_one = |one: &Served| {
+            let uses = one.budget.used_by_name().into_iter();
+            let counts = |name| name == "blocks" || name == "tables" && one.has_tables;
+            let bytes: usize = uses
+                .filter(|(name, _)| counts(*name))
+                .map(|(_, bytes)| bytes)
+                .sum();
+            bytes + size_of::<Served>()
+        };
+        served.iter().map(of_one).sum()
     }
 }
 
@@ -94,9 +120,11 @@ pub(crate) mod calls {
     /// The budgets of databases that are open with it follow.
     pub(crate) fn cache_set_capacity(cache: &Cache, capacity: usize) {
         cache.0.capacity.store(capacity, Ordering::Relaxed);
-        for (budget, others) in cache.0.budgets.lock().iter() {
+        for one in cache.0.served.lock().iter() {
             // Below the least budget it stays: RocksDB has no error here either.
-            let _ = budget.set_limit_bytes(capacity.saturating_add(*others));
+            let _ = one
+                .budget
+                .set_limit_bytes(capacity.saturating_add(one.others));
         }
     }
 

@@ -27,6 +27,7 @@ mod fields;
 mod indexed_batch;
 mod iterator;
 mod listener;
+mod log_header;
 mod logger;
 mod maintenance;
 mod memory;

@@ -317,6 +317,9 @@ impl EventListener for Hearers {
     }
 
     fn ingested(&self, info: &IngestInfo) {
+        if let Some(logger) = &self.logger {
+            logger.ingested(info);
+        }
         self.hear(Event::Ingested(info.clone()));
     }
 

@@ -4,23 +4,17 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::sync::Arc;
 
-use drumlin::{CompactionInfo, Error, EventListener, FlushInfo, Health};
+use drumlin::internals::info_log::{InfoLog, Level};
+use drumlin::{CompactionInfo, Db, Error, EventListener, FlushInfo, Health, IngestInfo};
 use drumlin_ffi::bytes::text;
 use drumlin_ffi::handle::{self, Handle};
 
 type Callback = unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize);
 
-/// RocksDB's levels of lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    Info = 1,
-    Warn = 2,
-    Error = 3,
-}
-
 enum Sink {
     Stderr { prefix: String },
     Callback { call: Callback, state: *mut c_void },
+    File(Box<InfoLog>),
 }
 
 // SAFETY: `rocksdb/c.h` says that a program's functions are called by several threads, with this state.
@@ -45,6 +39,25 @@ impl fmt::Debug for Logger {
 }
 
 impl Logger {
+    /// The file LOG, which is begun by [`Logger::begin`].
+    pub(crate) fn to_file(least: c_int, log: InfoLog) -> Self {
+        let sink = Sink::File(Box::new(log));
+        Self(Some(Arc::new(Lines { least, sink })))
+    }
+
+    /// Begins the file LOG of `db`, if there shall be one.
+    pub(crate) fn begin(&self, db: &Db, header: impl FnOnce() -> Vec<String>) {
+        if let Some(lines) = &self.0
+            && let Sink::File(log) = &lines.sink
+        {
+            log.begin(db.path(), header());
+        }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(crate) fn line(&self, level: Level, line: &str) {
         let Some(lines) = self
             .0
@@ -68,6 +81,7 @@ impl Logger {
                 // SAFETY: the function is given its state, and bytes that live until it returns.
                 unsafe { call(*state, level as c_uint, bytes.as_mut_ptr().cast(), len) };
             }
+            Sink::File(log) => log.line(level, line),
         }
     }
 
@@ -98,6 +112,12 @@ impl EventListener for Logger {
             info.bytes_read,
             info.bytes_written
         );
+        self.line(Level::Info, &line);
+    }
+
+    fn ingested(&self, info: &IngestInfo) {
+        let (family, path) = (&info.family, info.path.display());
+        let line = format!("[{family}] took in {path} as table {:06}", info.table);
         self.line(Level::Info, &line);
     }
 

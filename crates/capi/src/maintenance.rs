@@ -614,23 +614,37 @@ pub(crate) mod calls {
         Ok(())
     }
 
-    /// Not here: a checkpoint or a backup copies files that are in use.
-    pub(crate) fn disable_file_deletions(_db: &Database) -> Result<()> {
-        Err(Error::not_supported(
-            "rocksdb_disable_file_deletions: make a checkpoint or a backup to copy files",
-        ))
+    /// Until it is enabled as often; a pause of the engine's.
+    pub(crate) fn disable_file_deletions(db: &Database) -> Result<()> {
+        db.db().pause_removal()
     }
 
-    /// They were not disabled.
     #[cfg(abi_since = "9.11")]
-    pub(crate) fn enable_file_deletions(_db: &Database) -> Result<()> {
+    pub(crate) fn enable_file_deletions(db: &Database) -> Result<()> {
+        continue_removal(db).map(drop)
+    }
+
+    /// With `force`, however often it was disabled.
+    #[cfg(not(abi_since = "9.11"))]
+    pub(crate) fn enable_file_deletions(db: &Database, force: bool) -> Result<()> {
+        while continue_removal(db)? && force {}
         Ok(())
     }
 
-    /// They were not disabled.
-    #[cfg(not(abi_since = "9.11"))]
-    pub(crate) fn enable_file_deletions(_db: &Database, _force: bool) -> Result<()> {
-        Ok(())
+    /// Whether it was disabled; enabling what is enabled is no error.
+    fn continue_removal(db: &Database) -> Result<bool> {
+        match db.db().continue_removal() {
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
+    pub(crate) fn pause_background_work(db: &Database) -> Result<()> {
+        db.db().pause_background()
+    }
+
+    pub(crate) fn continue_background_work(db: &Database) -> Result<()> {
+        db.db().continue_background()
     }
 
     pub(crate) fn get_latest_sequence_number(db: &Database) -> u64 {

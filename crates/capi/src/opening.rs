@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin::internals::info_log::Level;
 use drumlin::{
     ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, EventListener, FamilyOptions, Options,
     Result,
@@ -12,6 +13,7 @@ use drumlin::{
 use drumlin_ffi::bytes::path_of;
 
 use crate::listener::Hearers;
+use crate::log_header;
 use crate::options::OpenOptions;
 
 /// What is done with the directory.
@@ -66,7 +68,11 @@ impl<'a> Opening<'a> {
         open_to_read: impl FnOnce(&Path, Options) -> Result<Db>,
     ) -> Result<(Db, Vec<ColumnFamily>)> {
         let mut options = self.options.to_engine(families.len().max(1))?;
-        let hearers = Hearers::new(&self.options.logger, &self.options.listeners);
+        let logger = match self.mode {
+            Mode::ReadWrite => log_header::logger(self.options),
+            _ => self.options.logger.clone(),
+        };
+        let hearers = Hearers::new(&logger, &self.options.listeners);
         options.listener = hearers
             .clone()
             .map(|hearers| hearers as Arc<dyn EventListener>);
@@ -95,6 +101,11 @@ impl<'a> Opening<'a> {
         });
         let found = found.collect::<Result<_>>()?;
         self.options.opened(&db);
+        if !db.recovery_report().leveldb {
+            logger.begin(&db, || log_header::lines(self.options, families, &db));
+        }
+        let line = format!("opened {}", db.path().display());
+        logger.line(Level::Info, &line);
         if let Some(hearers) = hearers {
             hearers.attach(&db);
         }

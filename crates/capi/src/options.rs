@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{
-    Budget, CompactionFilterFactory, CompactionStyle, Compression, Db, DirectoryFormat, Env, Error,
+    CompactionFilterFactory, CompactionStyle, Compression, Db, DirectoryFormat, Env, Error,
     FamilyOptions, FifoOptions, KeepChanges, KeyOrder, MergeOperator, Options, PrefixExtractor,
     RateLimit, Result, TableFormat, Timings, Tuning, UniversalOptions,
 };
@@ -17,7 +17,7 @@ use drumlin_table::{ChecksumKind, Codec};
 
 use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
 use crate::listener::Listener;
-use crate::logger::{Level, Logger};
+use crate::logger::Logger;
 use crate::misc::RateLimiter;
 use crate::recorded::Recorded;
 use crate::table_options::BlockOptions;
@@ -347,19 +347,13 @@ impl OpenOptions {
         if let Some(opened) = &self.statistics {
             opened.lock().push(db.clone());
         }
-        self.logger
-            .line(Level::Info, &format!("opened {}", db.path().display()));
         if let Some(manager) = &self.write_buffers {
             manager.serves(db.budget());
         }
-        let cache = self
-            .blocks
-            .as_ref()
-            .and_then(|blocks| blocks.cache.as_ref());
-        if let Some(cache) = cache {
-            let budget: Budget = db.budget();
-            let others = budget.limit_bytes().saturating_sub(cache.bytes());
-            cache.serves(budget, others);
+        if let Some(blocks) = &self.blocks
+            && let Some(cache) = &blocks.cache
+        {
+            cache.serves(db, blocks.fields.cache_index_and_filter_blocks());
         }
     }
 }

@@ -253,11 +253,34 @@ pub(crate) fn options_set_ratelimiter(options: &mut OpenOptions, limiter: Option
     options.rate = limiter.copied();
 }
 
+/// Compactions find by themselves what is mostly deletions.
 pub(crate) fn options_add_compact_on_deletion_collector_factory(
-    _options: &mut OpenOptions,
-    _window: usize,
-    _deletions: usize,
+    options: &mut OpenOptions,
+    window: usize,
+    deletions: usize,
 ) {
+    options_add_compact_on_deletion_collector_factory_del_ratio(options, window, deletions, 0.0);
+}
+
+pub(crate) fn options_add_compact_on_deletion_collector_factory_del_ratio(
+    options: &mut OpenOptions,
+    window: usize,
+    deletions: usize,
+    ratio: f64,
+) {
+    options.recorded.collectors.push(format!(
+        "CompactOnDeletionCollector (Sliding window size = {window} Deletion trigger = {deletions} Deletion ratio = {ratio})"
+    ));
+}
+
+pub(crate) fn options_add_compact_on_deletion_collector_factory_min_file_size(
+    options: &mut OpenOptions,
+    window: usize,
+    deletions: usize,
+    ratio: f64,
+    _file_bytes_min: u64,
+) {
+    options_add_compact_on_deletion_collector_factory_del_ratio(options, window, deletions, ratio);
 }
 
 /// `name=value;name=value`, of numbers and flags.

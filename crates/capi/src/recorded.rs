@@ -1,11 +1,14 @@
-//! Texts and lists of options that are kept and read back, and steer nothing here.
+//! Texts and lists of options that are kept and read back, and steer nothing here but LOG.
 
 use std::collections::BTreeSet;
 
 /// What was set.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    log_dir: Vec<u8>,
+    /// Where LOG goes; the database's directory where it is empty.
+    pub(crate) log_dir: Vec<u8>,
+    /// What would mark tables for compaction, as LOG tells it.
+    pub(crate) collectors: Vec<String>,
     host_id: Vec<u8>,
     off_peak: Vec<u8>,
     /// Files whose checksums go to the disk with them.
@@ -18,6 +21,7 @@ impl Default for Recorded {
     fn default() -> Self {
         Self {
             log_dir: Vec::new(),
+            collectors: Vec::new(),
             host_id: b"__hostname__".to_vec(),
             off_peak: Vec::new(),
             checksum_types: BTreeSet::new(),

@@ -140,6 +140,29 @@ fn secondaries_see_what_those_of_rocksdb_see() {
 }
 
 #[test]
+fn logs_kept_files_and_tables_with_ranges_are_as_rocksdbs() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    let [ours, theirs] =
+        [Library::Ours, Library::Theirs].map(|library| programs.compile("files", library));
+    let place = |name: &str| programs.place(name);
+    let told = ours.answers(&[&place("ours"), &place("ours-logs")]);
+    let expected = theirs.answers(&[&place("rocksdb"), &place("rocksdb-logs")]);
+    same_lines("files", &told, &expected);
+    assert!(told.lines().count() > 15, "{told}");
+    let log = std::fs::read_to_string(Path::new(&place("ours")).join("LOG")).expect("is there");
+    for wanted in [
+        "as Drumlin",
+        "opened ",
+        "[default] flushed to table ",
+        "[default] compacted ",
+        "] took in ",
+    ] {
+        assert!(log.contains(wanted), "{wanted}: {log}");
+    }
+}
+
+#[test]
 fn directories_go_to_and_fro() {
     let dir = temp_dir();
     let programs = Programs::new(LIBRARIES, dir.path());

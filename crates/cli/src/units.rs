@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
+use drumlin_base::calendar::Utc;
+
 /// Whether a person reads standard output.
 static HAS_READER: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
 
@@ -44,20 +46,13 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{size:.2} PB")
 }
 
-/// A moment as UTC: `2026-11-24 16:20:05`. The calendar's arithmetic is Howard Hinnant's `civil_from_days`.
+/// A moment as UTC: `2026-11-24 16:20:05`.
 pub(crate) fn moment(unix_seconds: u64) -> String {
-    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    let at = Utc::of(unix_seconds);
+    format!(
+        "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+        at.year, at.month, at.day, at.hour, at.minute, at.second
+    )
 }
 
 /// The rate a second of `amount` in `seconds`.

@@ -49,6 +49,10 @@ pub mod internals {
     pub use crate::iter::range_tombstone;
     pub use crate::options::file as options_file;
     pub use crate::wal::record;
+    /// The file LOG.
+    pub mod info_log {
+        pub use crate::watch::info_log::{InfoLog, InfoLogOptions, Level};
+    }
     pub use crate::write::batch;
 }
 

@@ -229,6 +229,10 @@ static void upkeep(void) {
   rocksdb_column_family_handle_destroy(family);
   rocksdb_pause_background_work(db, &err);
   told("pause");
+  rocksdb_continue_background_work(db, &err);
+  told("goes on");
+  rocksdb_continue_background_work(db, &err);
+  told("goes on twice");
 }
 
 static void counts(void) {

@@ -3,6 +3,7 @@
 pub(crate) mod counting;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod info_log;
 pub(crate) mod level_work;
 pub(crate) mod live_files;
 pub(crate) mod metrics;

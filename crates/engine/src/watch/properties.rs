@@ -12,6 +12,7 @@ use crate::family::super_version::SuperVersion;
 use crate::store::state::FamilyState;
 use crate::store::state::State;
 use crate::watch::events::Health;
+use crate::watch::statistics::Statistics;
 
 impl Db {
     /// Whether writes are synced that do not say: [`Options::sync`](crate::Options::sync).
@@ -124,6 +125,7 @@ impl Db {
                 text.push_str(&blob_stats(family));
             }
         }
+        text.push_str(&write_stats(&self.engine.store.watch.statistics));
         let budget = &self.engine.store.caches.budget;
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -201,6 +203,24 @@ fn blob_stats(family: &FamilyState) -> String {
         "Number of blob files: {}\nTotal size of blob files: {}\nTotal size of garbage in blob \
          files: {}\nBlob file space amplification: {amplification:.2}\n",
         totals.files, totals.file_bytes, totals.garbage_bytes,
+    )
+}
+
+/// Writes since the database was opened, in RocksDB's words.
+fn write_stats(statistics: &Statistics) -> String {
+    const GB: f64 = (1 << 30) as f64;
+    let groups = statistics.write_groups.get();
+    let writes = groups + statistics.write_followers.get();
+    let syncs = statistics.wal_syncs.get();
+    let each = |count: u64| writes as f64 / count.max(1) as f64;
+    format!(
+        "** DB Stats **\nCumulative writes: {writes} writes, {} keys, {groups} commit groups, {:.1} writes per commit group, \
+         ingest: {:.2} GB\nCumulative WAL: {writes} writes, {syncs} syncs, {:.2} writes per sync, written: {:.2} GB\n",
+        statistics.keys_written.get(),
+        each(groups),
+        statistics.bytes_written.get() as f64 / GB,
+        each(syncs),
+        statistics.wal_bytes.get() as f64 / GB,
     )
 }
 

@@ -75,7 +75,9 @@ impl IndexBuilder {
                 self.order.shorten_separator(&mut self.scratch, next_user);
             }
         }
-        if self.scratch.len() <= last_user.len()
+        // Where it was not shortened the order need not be asked: it is the program's.
+        if self.scratch != last_user
+            && self.scratch.len() <= last_user.len()
             && self.order.compare(last_user, &self.scratch).is_lt()
         {
             // Not the last user key of the block, so any tag sorts behind the block.
