@@ -5,9 +5,10 @@ use std::time::Duration;
 use drumlin_redis_store::{Failure, Keyspace, Outcome};
 use drumlin_resp::{Args, ReplyWriter, integer};
 
+use crate::limits::Limits;
 use crate::replicas::state::Effects;
 use crate::session::Session;
-use crate::state::{Limits, ServerState};
+use crate::state::ServerState;
 use crate::wait::{TimeoutReply, Wait};
 
 /// See the module. `'k` is the round of commands, `'a` the call.

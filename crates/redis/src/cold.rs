@@ -10,10 +10,10 @@ use drumlin_redis_store::{Failure, Keyspace, LookUps, ReadFrom, Store};
 use drumlin_resp::{Protocol, ReplyWriter};
 
 use crate::facts::Flags;
+use crate::limits::Limits;
 use crate::prefetch::looks_up_first;
 use crate::round::{Round, Stage, run};
 use crate::session::{Kept, Session};
-use crate::state::Limits;
 use crate::table::Table;
 
 /// Commands of a client that need blocks from the disk.

@@ -7,8 +7,9 @@ use drumlin_resp::{Args, ReplyWriter};
 use crate::call::Call;
 use crate::command::Handler;
 use crate::found_expired::settle;
+use crate::limits::Limits;
 use crate::session::{Kept, Session};
-use crate::state::{Limits, ServerState};
+use crate::state::ServerState;
 use crate::wait::Wait;
 
 /// See the module.

@@ -39,12 +39,12 @@ use crate::replica::tend as replica;
 use crate::replicas::hand_over;
 use crate::replicas::tend as replicas;
 use crate::round::{Round, Terms};
-use crate::session::{Blocked, Kept, Session};
+use crate::session::Session;
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
 use crate::tls;
 use crate::traffic::{self, unblock};
-use crate::wait::{TimeoutReply, Wait};
+use crate::waits;
 use crate::woken::run_again;
 use crate::workers::{Done, Job, Workers};
 use crate::writer::Writer;
@@ -210,9 +210,9 @@ impl Server {
         let ran = self.run_commands(now);
         pause::end(&mut self.state, now);
         for (id, error) in std::mem::take(&mut self.state.unblocks) {
-            self.give_up(id, error);
+            waits::give_up(&mut self.state, id, error);
         }
-        self.end_waits(now);
+        waits::end(&mut self.state, now);
         if now >= self.cron_due {
             self.cron(now);
         }
@@ -391,70 +391,12 @@ impl Server {
         session.last_seconds = state.now_seconds;
         state.clients.end(session);
         if let Some((kept, wait)) = blocks {
-            self.block(id, kept, wait, now);
+            waits::begin(state, id, (kept, wait), now);
         }
         ran
     }
 
     // Waiting for keys.
-
-    fn block(&mut self, id: u64, kept: Kept, wait: Wait, now: Duration) {
-        let Some(session) = self.state.clients.get_mut(id) else {
-            return;
-        };
-        let until = wait.timeout.map(|timeout| now.saturating_add(timeout));
-        let db = session.db;
-        for key in &wait.keys {
-            self.state.waiting.add(db, key, id);
-        }
-        if let Some(until) = until {
-            self.state.net.timers.insert((until, id));
-        }
-        session.blocked = Some(Blocked {
-            kept,
-            db,
-            wait,
-            until,
-        });
-    }
-
-    fn end_waits(&mut self, now: Duration) {
-        while let Some((until, id)) = self.state.net.timers.first().copied() {
-            if until > now {
-                break;
-            }
-            self.state.net.timers.pop_first();
-            self.give_up(id, None);
-        }
-    }
-
-    /// Ends a wait for keys: with the reply of a timeout, or with an error.
-    fn give_up(&mut self, id: u64, error: Option<&str>) {
-        let Some(mut session) = self.state.clients.begin(id) else {
-            return;
-        };
-        if let Some(blocked) = unblock(&mut self.state, &mut session) {
-            let out = std::mem::take(&mut session.out);
-            let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
-            let (facts, args) = (&blocked.kept.facts, blocked.kept.args.args());
-            let stats = &mut self.state.observer.stats;
-            stats.gave_up(facts, args, error.is_some());
-            match (error, blocked.wait.on_timeout) {
-                (Some(error), _) => {
-                    ran::error(&mut self.state, error);
-                    reply.error(error.as_bytes());
-                }
-                (None, TimeoutReply::NullArray) => reply.null_array(),
-                (None, TimeoutReply::Null) => reply.null(),
-                (None, TimeoutReply::Replicas { offset, .. }) => {
-                    reply.integer(self.state.replicas.acked(offset) as i64);
-                }
-            }
-            session.out = reply.take();
-            self.state.net.participants.push(id);
-        }
-        self.state.clients.end(session);
-    }
 
     /// Runs the commands of those who wait for keys that changed, in the order in which they came.
     fn serve_waiting(&mut self) {

@@ -17,6 +17,7 @@ use crate::acl::Users;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::known::Known;
+use crate::limits::Limits;
 use crate::log::{Journal, Watch};
 use crate::memory::bounds::Bounds;
 use crate::memory::purse::Purse;
@@ -33,17 +34,6 @@ use crate::script::scripts::Scripts;
 use crate::session::Watched;
 use crate::tracking::tracker::Tracker;
 use drumlin_scrape::Powers;
-
-/// Bounds of values, from the configuration.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Longest string, `proto-max-bulk-len`.
-    pub(crate) string_bytes_max: usize,
-    /// Longest sparse HyperLogLog, `hll-sparse-max-bytes`.
-    pub(crate) hll_sparse_bytes_max: usize,
-    /// Nodes of streams, `stream-node-max-entries` and `stream-node-max-bytes`.
-    pub(crate) stream_nodes: NodeLimits,
-}
 
 /// Clients that wait for a key, in the order in which they came.
 #[derive(Debug, Default)]
