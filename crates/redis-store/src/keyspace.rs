@@ -287,6 +287,12 @@ impl<'a> Keyspace<'a> {
         }
     }
 
+    /// Whether anything was noted.
+    pub fn has_noted_expired(&self) -> bool {
+        let noted = self.expired.as_ref().map(RefCell::borrow);
+        noted.is_some_and(|it| !(it.keys.is_empty() && it.due.is_empty() && it.fields.is_empty()))
+    }
+
     /// What was noted.
     pub fn take_expired(&mut self) -> Expired {
         let expired = self.expired.as_mut().map(RefCell::get_mut);

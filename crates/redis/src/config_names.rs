@@ -1,5 +1,5 @@
 //! The names of the configuration: Redis 7.0.15's, with its defaults; `bind` is the loopback, as `save` is empty and `appendonly` on.
-//! `log-format` and `metrics-port` are ours.
+//! `log-format` and `metrics-port` are ours; `io-threads` is 0, which leaves it to the machine.
 //!
 //! All are taken from files and by `CONFIG SET`, checked and told by `CONFIG GET`, so that files and programs written for
 //! Redis work. `docs/redis.md` says which of them have an effect.
@@ -266,7 +266,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("hll-sparse-max-bytes", Kind::Bytes, "3000", true),
     entry("hz", Kind::Number(0, 2147483647), "10", true),
     entry("ignore-warnings", Kind::Text, "", true),
-    entry("io-threads", Kind::Number(1, 128), "1", false),
+    entry("io-threads", Kind::Number(0, 128), "0", false),
     entry("io-threads-do-reads", Kind::Switch, "no", false),
     entry("jemalloc-bg-thread", Kind::Switch, "yes", true),
     entry(

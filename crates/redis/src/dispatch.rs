@@ -10,6 +10,7 @@ use crate::cluster;
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::{end_multi, refuse};
 use crate::facts::Facts;
+use crate::hands::lend;
 use crate::log::Level;
 use crate::memory::refusal;
 use crate::migrate::hold::holds;
@@ -213,6 +214,7 @@ impl Dispatcher<'_> {
         reply: &mut ReplyWriter,
         may_wait: bool,
     ) -> Outcome<Option<Wait>> {
+        lend::before(self.server, &command.facts, args);
         let store = Arc::clone(&self.server.store);
         let stage = Stage {
             store: &store,

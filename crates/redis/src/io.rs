@@ -72,6 +72,10 @@ pub(crate) struct Io {
     /// Of these, what waits to be sent, as far as it was counted.
     unsent: usize,
     interest: Option<Interest>,
+    /// Turns in a row in which it sent only what threads beside the loop answer, many at a time; and how many it takes to be lent
+    /// to one.
+    pub(crate) calm: u32,
+    pub(crate) patience: u32,
     /// `None` of a plain connection.
     pub(crate) tls: Option<Box<Tls>>,
 }
@@ -117,6 +121,8 @@ impl Io {
             counted: 0,
             unsent: 0,
             interest: Some(Interest::Read),
+            calm: 0,
+            patience: 1,
             tls: None,
         })
     }
@@ -295,6 +301,27 @@ impl Io {
             false => drop(out.drain(..sent)),
         }
         Ok(sent)
+    }
+
+    /// Leaves the poller that it is registered with.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(crate) fn leave(&mut self, poller: &dyn Poller) -> Result<()> {
+        if self.interest.take().is_some() {
+            poller.deregister(&*self.connection)?;
+        }
+        Ok(())
+    }
+
+    /// Registers with a poller, to be read. Requires: it has left the one before.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(crate) fn enter(&mut self, poller: &dyn Poller, token: Token) -> Result<()> {
+        poller.register(&*self.connection, token, Interest::Read)?;
+        self.interest = Some(Interest::Read);
+        Ok(())
     }
 
     /// Has the poller tell of what the client can do now.

@@ -4,6 +4,7 @@
 //! `cmd`, a table for each family; `workers` has the threads for what a loop must not wait for.
 //!
 //! ```text
+//! server -> hands -> table -> cmd
 //! server -> traffic, dispatch, workers -> round -> table -> cmd -> call -> state, session -> net, config, pubsub, notify
 //!           dispatch, script -> permit -> acl -> catalog
 //! ```
@@ -30,6 +31,7 @@ mod expire;
 mod facts;
 mod found_expired;
 mod glob;
+mod hands;
 mod intake;
 pub mod internals;
 mod io;

@@ -49,6 +49,8 @@ pub(crate) struct Net {
     pub(crate) over: Vec<u64>,
     /// Those who ran something in the present round.
     pub(crate) participants: Vec<u64>,
+    /// Those who in the present turn, as in those before, sent only what hands answer.
+    pub(crate) readers: Vec<u64>,
     /// Those who have commands that were read and not run, in the order in which these came.
     pub(crate) runnable: Queue,
     /// Those of them whose turn comes in the present round.
@@ -77,6 +79,7 @@ impl Net {
             strangers: VecDeque::new(),
             over: Vec::new(),
             participants: Vec::new(),
+            readers: Vec::new(),
             runnable: Queue::default(),
             turn: Queue::default(),
             crowd: Crowd::default(),

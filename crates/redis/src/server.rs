@@ -19,6 +19,8 @@ use crate::cold::{Answer, ColdDone, ColdJob};
 use crate::config::Fsync;
 use crate::dispatch::{Dispatcher, Ran, tell};
 use crate::expire::expire_due;
+use crate::hands::lend;
+use crate::hands::start;
 use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::life;
 use crate::listen::listen;
@@ -97,11 +99,14 @@ impl Server {
         let doors = listen(&config, &*network, &*poller)?;
         let table = Arc::new(table);
         let waker = poller.waker();
+        let beside = (&store, &table);
+        let hands = start::start(&config, (&env, &*network), beside, &waker)?;
         let workers = Workers::start(&env, Arc::clone(&store), Arc::clone(&table), waker)?;
         let writer = Writer::new(&store);
         let commands = Arc::new(table.known());
         let net = Net::new(poller, doors);
         let mut state = ServerState::new(store, commands, config, &env, net, network);
+        state.hands = hands;
         state.tls = tls;
         state.users = users;
         replica::begin(&mut state)?;
@@ -184,6 +189,7 @@ impl Server {
         let now = self.env.clock.monotonic();
         self.state.set_time(self.env.clock.unix_time());
         self.hear_workers()?;
+        lend::hear(&mut self.state)?;
         if !self.writer.is_busy() {
             finish(&mut self.state, &mut self.round)?;
         }
@@ -227,6 +233,7 @@ impl Server {
         if is_written {
             migrate::tend(&mut self.state);
         }
+        lend::lend(&mut self.state, is_written);
         // After a replica has noted how far its primary's commands have come.
         traffic::end_over(&mut self.state);
         Ok(())
@@ -290,6 +297,7 @@ impl Server {
             state.net.participants.push(id);
         }
         let mut ran = 0;
+        let mut are_reads = true;
         let mut blocks = None;
         let terms_of = |io: &Io| Terms {
             from: match io.warmed > WARMED_MAX {
@@ -338,6 +346,7 @@ impl Server {
                 Ran::Answered { wrote } => {
                     io.round_saw |= sees || wrote;
                     ran += 1;
+                    are_reads = are_reads && lend::is_read(session.last_command);
                     traffic::consume(state, &session, &mut io, bytes);
                     io.round_replies += 1;
                     io.round_wrote |= wrote;
@@ -384,6 +393,7 @@ impl Server {
             io.slim();
         }
         io.count_with(&mut state.net.crowd, &session.out);
+        lend::note(state, (id, &mut io), ran, are_reads);
         if ran == most {
             state.net.runnable.insert(id);
         }
@@ -486,6 +496,7 @@ impl Server {
             self.look(Some(self.state.now_micros / 1_000));
         }
         for id in self.state.clients.take_stirred() {
+            lend::call_one(&mut self.state, id);
             traffic::flush(&mut self.state, id);
         }
     }
@@ -680,6 +691,7 @@ impl Server {
     fn cron(&mut self, now: Duration) {
         self.cron_due = now + CRON;
         let state = &mut self.state;
+        lend::collect(state);
         let rates = &mut state.observer.rates;
         rates.commands.look(now, state.counters.commands);
         rates.bytes_in.look(now, state.counters.bytes_in);
@@ -716,6 +728,7 @@ impl Server {
     }
 
     fn shut_down(mut self) -> Result<()> {
+        lend::call_home(&mut self.state);
         life::ends(&mut self.state);
         self.state.replication.end_attempt()?;
         self.state.migrations.end()?;
@@ -731,6 +744,7 @@ impl Server {
             workers, mut state, ..
         } = self;
         state.net.ios.clear();
+        std::mem::take(&mut state.hands).end()?;
         workers.end()?;
         if saves {
             state.store.db().sync_wal()?;

@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 use crate::acl::Users;
 use crate::clients::Clients;
 use crate::config::Config;
+use crate::hands::crew::Hands;
 use crate::known::Known;
 use crate::limits::Limits;
 use crate::log::{Journal, Watch};
@@ -177,6 +178,10 @@ pub(crate) struct Counters {
     pub(crate) bytes_out: u64,
     pub(crate) reads: u64,
     pub(crate) writes: u64,
+    /// Those of them that hands did; and how often a connection was lent to one.
+    pub(crate) reads_of_hands: u64,
+    pub(crate) writes_of_hands: u64,
+    pub(crate) lent: u64,
     pub(crate) errors: u64,
     pub(crate) rounds: u64,
     pub(crate) cold: u64,
@@ -214,6 +219,8 @@ pub(crate) struct ServerState {
     pub(crate) commands: Arc<Known>,
     pub(crate) net: Net,
     pub(crate) clients: Clients,
+    /// Threads that have the connections of clients that only read.
+    pub(crate) hands: Hands,
     pub(crate) pubsub: PubSub,
     pub(crate) waiting: Waiting,
     pub(crate) watching: Watching,
@@ -293,6 +300,7 @@ impl ServerState {
             run_id: run_id.collect(),
             net,
             clients: Clients::default(),
+            hands: Hands::default(),
             pubsub: PubSub::default(),
             waiting: Waiting::default(),
             watching: Watching::default(),

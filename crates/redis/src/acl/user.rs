@@ -123,6 +123,13 @@ impl User {
             .any(|it| it.has_all_keys(flags) && it.lacks(entry, args, &keys).is_none())
     }
 
+    /// Whether a selector allows the command, which reads, with any keys.
+    pub(crate) fn may_read_all_by(&self, entry: &Entry) -> bool {
+        let mut selectors = self.selectors();
+        self.is_unlimited
+            || selectors.any(|it| it.has_all_keys(KeyFlags::ACCESS) && it.has_command(entry))
+    }
+
     /// Whether a client who subscribed as `old` may go on as this one, who has the same name. What it listens to are names and whether
     /// they are patterns.
     pub(crate) fn may_listen_on<'a>(

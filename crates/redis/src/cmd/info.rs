@@ -144,7 +144,7 @@ fn server(state: &ServerState, lines: &mut Lines) {
     lines.put("executable", program.display());
     let file = state.config.file().map(|path| path.display().to_string());
     lines.put("config_file", file.unwrap_or_default());
-    lines.zeros("io_threads_active");
+    lines.put("io_threads_active", u8::from(state.hands.count() > 0));
 }
 
 fn clients(state: &ServerState, lines: &mut Lines) {
@@ -315,9 +315,11 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.zeros("dump_payload_sanitizations");
     lines.put("total_reads_processed", counters.reads);
     lines.put("total_writes_processed", counters.writes);
-    lines.zeros("io_threaded_reads_processed io_threaded_writes_processed");
+    lines.put("io_threaded_reads_processed", counters.reads_of_hands);
+    lines.put("io_threaded_writes_processed", counters.writes_of_hands);
     lines.zeros("reply_buffer_shrinks reply_buffer_expands");
     lines.put("rounds", counters.rounds);
+    lines.put("lent_connections", counters.lent);
     lines.put("cold_commands", counters.cold);
     lines.put("stalled_rounds", counters.stalls);
     lines.put("compactions_asked_for", state.compactions);

@@ -5,6 +5,7 @@
 
 use drumlin_redis_store::Overlay;
 
+use crate::hands::lend;
 use crate::state::ServerState;
 use crate::traffic;
 
@@ -34,6 +35,8 @@ pub(crate) fn cut_largest(state: &mut ServerState) {
     if state.net.crowd.bytes() <= most {
         return;
     }
+    // The largest may be away.
+    lend::call_home(state);
     let may_go = |id: &u64| {
         let session = state.clients.get(*id);
         session.is_some_and(|it| !(it.no_evict || it.is_replica || it.is_primary))

@@ -10,6 +10,7 @@ use drumlin_scrape::{Scraper, Stage, answer};
 
 use super::figures::Figures;
 use super::page::page;
+use crate::hands::lend;
 use crate::state::ServerState;
 
 /// Scrapers at a time: one more is turned away.
@@ -74,6 +75,7 @@ pub(crate) fn answer_all(state: &mut ServerState, figures: &Figures) {
     if waits.is_empty() {
         return;
     }
+    lend::call_home(state);
     let text = page(state, figures);
     for (id, head_only) in waits {
         if let Some(scraper) = state.net.scrapers.get_mut(&id) {

@@ -91,6 +91,11 @@ impl Observer {
         u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
     }
 
+    /// From how many microseconds on a command is looked at more closely.
+    pub(crate) fn closer_micros(&self) -> u64 {
+        self.closer_micros
+    }
+
     /// Whether a command that took so long is looked at more closely.
     pub(crate) fn looks_closer(&self, micros: u64) -> bool {
         micros >= self.closer_micros

@@ -30,6 +30,18 @@ pub(crate) struct Stat {
     pub(crate) times: Option<Box<Histogram<u64>>>,
 }
 
+impl Stat {
+    /// Takes the time of `count` calls into the histogram.
+    fn take_time(&mut self, micros: u64, count: u64) {
+        let times = self.times.get_or_insert_with(|| {
+            let times = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS);
+            Box::new(times.expect("the bounds are sound"))
+        });
+        times.saturating_record_n((micros * 1_000).max(1), count);
+        self.timed_micros += micros * count;
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct CommandStats {
@@ -73,12 +85,22 @@ impl CommandStats {
         stat.micros += micros;
         stat.failed += u64::from(failed);
         if tracks_times {
-            let times = stat.times.get_or_insert_with(|| {
-                let times = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS);
-                Box::new(times.expect("the bounds are sound"))
-            });
-            times.saturating_record((micros * 1_000).max(1));
-            stat.timed_micros += micros;
+            stat.take_time(micros, 1);
+        }
+    }
+
+    /// Counts calls of the command at this place of the catalogue, none of which failed: how many took so many microseconds.
+    pub(crate) fn ran_often(&mut self, index: usize, taken: &BTreeMap<u64, u64>) {
+        let tracks_times = self.tracks_times;
+        let Some(stat) = self.stats.get_mut(index) else {
+            return;
+        };
+        for (micros, count) in taken {
+            stat.calls += count;
+            stat.micros += micros * count;
+            if tracks_times {
+                stat.take_time(*micros, *count);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use drumlin_resp::{Args, ReplyWriter, RequestLimits};
 use super::running::{Running, Stop};
 use crate::command::Command;
 use crate::dispatch_multi::refuse;
+use crate::hands::lend;
 use crate::io::{Io, OUT_BYTES_HIGH};
 use crate::metrics::scrape;
 use crate::permit;
@@ -42,6 +43,8 @@ const UNKILLABLE: Failure = Failure::refused(
 /// Reads what has come from clients without waiting, and answers them.
 pub(super) fn serve(script: &mut Running<'_>) {
     release(script);
+    // They are told that a script runs, as all others are.
+    lend::call_home(script.server);
     let now = script.server.scripts.now();
     let events = script.events.take();
     let mut events = events.unwrap_or_else(|| Events::with_capacity(EVENTS_MAX));

@@ -9,6 +9,7 @@ use drumlin_resp::{Args, OwnedArgs, Protocol, ReplyWriter};
 
 use crate::catalog;
 use crate::command::{Command, Flags};
+use crate::hands::lend;
 use crate::memory::refusal;
 use crate::permit;
 use crate::ran;
@@ -166,6 +167,7 @@ impl Running<'_> {
         args: Args<'_>,
         reply: &mut ReplyWriter,
     ) -> Result<(), Failure> {
+        lend::before(self.server, &command.facts, args);
         let store = Arc::clone(&self.server.store);
         let stage = Stage {
             store: &store,

@@ -195,6 +195,7 @@ fn info_has_all_fields_of_redis() {
         "durable_seqno",
         "last_error",
         "rounds",
+        "lent_connections",
         "cold_commands",
         "stalled_rounds",
         "collections",

@@ -8,6 +8,7 @@
 
 mod call;
 mod client;
+mod lent;
 mod linear;
 mod prefix;
 mod stall;
@@ -76,6 +77,19 @@ fn under_stalls_replies_wait_for_what_they_tell_of() {
 fn a_change_that_was_not_written_is_read_by_nobody() {
     let failed = (0..40).filter(|seed| unwritten::reader_is_told_of_the_error(*seed));
     assert!(failed.count() > 0, "they never were in one round");
+}
+
+/// Goal: clients whose connections are lent to hands and called home are answered as by the loop alone: in order, with all that was
+/// acknowledged before they asked, exact in expiry, counts and pauses. Method: readers that send many commands at a time beside
+/// writers, and operators who look, pause, swap, configure and cut off; a short and late network; the end while they are lent.
+#[test]
+fn lent_connections_answer_as_the_loop_does() {
+    let mut lent = 0;
+    for seed in seeds(0..30) {
+        lent += lent::run(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+    println!("{lent} connections were lent");
+    assert!(lent > 0, "nobody was lent");
 }
 
 /// Goal: a client that has sent a part of a command costs nothing until the rest comes. Method: the steps of a minute, in which

@@ -114,7 +114,7 @@ impl History {
 pub(crate) struct World {
     fsync: Fsync,
     pub(crate) scheduler: Arc<Scheduler>,
-    network: MemNetwork,
+    pub(crate) network: MemNetwork,
     history: Mutex<History>,
     /// The round is over: replies that come now are not counted.
     is_over: AtomicBool,
@@ -242,6 +242,7 @@ impl World {
             ("unixsocket", SOCKET),
             ("appendfsync", fsync),
             ("maxmemory", "2mb"),
+            ("io-threads", "3"),
         ] {
             let set = config.set_at_start(name.as_bytes(), value.as_bytes());
             set.expect("a setting");
