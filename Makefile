@@ -12,7 +12,7 @@ CAPI = target/capi/leveldb
 # The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
 ABI = 7.8
 CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
-.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-specs mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-drivers mongo-specs mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -47,6 +47,11 @@ DRUMLIN ?=
 mongo-test: $(MONGO_VENV)/bin/pytest
 	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
 	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/pytest -q -p no:cacheprovider crates/mongo/clients
+
+# MongoDB's drivers for seven languages and mongosh do what applications do. DRIVERS: some of them, "go java".
+mongo-drivers:
+	$(CARGO) build --locked --release -p drumlin-cli
+	crates/mongo/drivers/run.sh $(DRIVERS)
 
 # The tests that MongoDB's drivers share, as pymongo's source archive has them (fetched once). SPECS: some of them, crud/find.json.
 SPECS ?=

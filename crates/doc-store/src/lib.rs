@@ -31,6 +31,7 @@ mod locks;
 mod modify;
 mod plan;
 mod reads;
+mod sizes;
 mod store;
 mod walk;
 
@@ -42,5 +43,6 @@ pub use insert::Inserted;
 pub use modify::{Modified, Step};
 pub use plan::{Access, Hint, Plan, Range, plan, plan_with};
 pub use reads::Reads;
+pub use sizes::StoredBytes;
 pub use store::{Store, StoreOptions};
 pub use walk::Walk;

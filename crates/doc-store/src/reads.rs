@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin::{DbIterator, ReadOptions, Result, View};
+use drumlin::{Db, DbIterator, ReadOptions, Result, View};
 
 use crate::catalog::{Catalog, Collection, Name};
 use crate::families::Families;
@@ -12,6 +12,7 @@ use crate::layout::under;
 /// See the module. It holds memory and files of its moment: for a command, not for hours.
 #[derive(Clone, Debug)]
 pub struct Reads<'a> {
+    pub(crate) db: &'a Db,
     pub(crate) families: &'a Families,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) view: View,

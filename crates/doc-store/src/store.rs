@@ -73,6 +73,7 @@ impl Store {
     pub fn reads(&self) -> Reads<'_> {
         let catalog = self.catalog.lock();
         Reads {
+            db: &self.db,
             families: &self.families,
             catalog: Arc::clone(&catalog),
             view: self.db.view(),

@@ -326,6 +326,8 @@ codes! {
     DocumentsShape = 5858203 "Location5858203",
     PipelineDepth = 51047 "Location51047",
     StageFirst = 40602 "Location40602",
+    CollStatsShape = 40166 "Location40166",
+    TooSmall = 51024 "Location51024",
     RedactWord = 17053 "Location17053",
     UnwindOption = 28811 "Location28811",
     UserNotFound = 11 "UserNotFound",

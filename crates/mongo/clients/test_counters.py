@@ -62,3 +62,60 @@ def test_counters_count(tmp_path):
         urllib.request.urlopen(page + "x", timeout=10)
     assert error.value.code == 404
     assert running.end(signal.SIGTERM) == 0
+
+
+def test_statistics_of_collections(db):
+    texts = [{"_id": n, "mail": f"m{n}", "text": "drumlin " * 40} for n in range(2000)]
+    db.c.insert_many(texts)
+    db.c.create_index("mail")
+    stage = {"$collStats": {"count": {}, "storageStats": {}}}
+    (told,) = db.c.aggregate([stage])
+    storage = told["storageStats"]
+    assert (told["ns"], told["count"]) == (db.c.full_name, 2000)
+    assert (storage["count"], storage["nindexes"], list(storage["indexSizes"])) == (2000, 2, ["_id_", "mail_1"])
+    assert storage["avgObjSize"] == storage["size"] // 2000 > 320
+    assert storage["totalSize"] == storage["storageSize"] + storage["totalIndexSize"]
+    (scaled,) = db.c.aggregate([{"$collStats": {"storageStats": {"scale": 1024}}}, {"$project": {"storageStats.size": 1}}])
+    assert scaled == {"storageStats": {"size": storage["size"] // 1024}}
+    command = db.command("collStats", "c", scale=1024)
+    assert (command["size"], command["scaleFactor"]) == (storage["size"] // 1024, 1024)
+    whole = db.command("dbStats", scale=10)
+    assert (whole["objects"], whole["dataSize"], whole["indexes"]) == (2000, storage["size"] // 10, 2)
+
+    # As drivers from 2021 to 2022 ask for the estimated count.
+    counting = [{"$collStats": {"count": {}}}, {"$group": {"_id": 1, "n": {"$sum": "$count"}}}]
+    assert list(db.c.aggregate(counting)) == [{"_id": 1, "n": 2000}]
+    joined = db.c.aggregate([{"$limit": 1}, {"$project": {"_id": 1}}, {"$unionWith": {"coll": "c", "pipeline": counting}}])
+    assert list(joined) == [{"_id": 0}, {"_id": 1, "n": 2000}]
+
+    assert list(db.none.aggregate([{"$collStats": {"storageStats": {}}}]))[0]["storageStats"]["size"] == 0
+    for pipeline, code in [
+        ([{"$match": {}}, stage], 40602),
+        ([{"$facet": {"a": [stage]}}], 40600),
+        ([{"$collStats": 1}], 40166),
+        ([{"$collStats": {"count": 1}}], 40166),
+        ([{"$collStats": {"nonsense": {}}}], 40415),
+        ([{"$collStats": {"latencyStats": {}}}], 115),
+        ([{"$collStats": {"storageStats": {"scale": 0}}}], 51024),
+        ([{"$collStats": {"storageStats": {"scale": "a"}}}], 14),
+    ]:
+        with pytest.raises(OperationFailure) as error:
+            list(db.c.aggregate(pipeline))
+        assert error.value.code == code, pipeline
+    with pytest.raises(OperationFailure) as error:
+        list(db.none.aggregate([{"$collStats": {"count": {}}}]))
+    assert error.value.code == 26
+
+
+def test_sizes_on_disk_are_told(tmp_path):
+    running = Running(str(tmp_path / "data"))
+    db = running.client.test
+    db.c.insert_many([{"_id": n, "mail": f"m{n}", "text": "drumlin " * 40} for n in range(20000)])
+    db.c.create_index("mail")
+    # Opening the store writes what memtables held into tables.
+    assert running.end(signal.SIGTERM) == 0
+    running.start()
+    stats = running.client.test.command("collStats", "c")
+    assert 0 < stats["storageSize"] < stats["size"]
+    assert 0 < stats["indexSizes"]["mail_1"] == stats["totalIndexSize"] < stats["size"]
+    assert running.end(signal.SIGTERM) == 0

@@ -23,6 +23,7 @@ mod query;
 mod server;
 mod shared;
 mod sorter;
+mod statistics;
 mod wire;
 
 pub use answer::{Answer, answer, answer_waited};

@@ -2,7 +2,9 @@
 
 use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{Builder, Code, Kind, Refusal};
-use drumlin_doc_store::Outcome;
+use drumlin_doc_store::{Outcome, StoredBytes};
+
+use crate::statistics::{scale, storage};
 
 use super::call::Call;
 
@@ -94,41 +96,46 @@ pub(super) fn set_parameter(call: &Call<'_>) -> Outcome<Builder> {
 pub(super) fn collection_stats(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["scale"], &[])?;
     let name = call.collection()?;
-    let collection = call.shared.store.collection(&name);
-    let (count, size) = collection
-        .as_ref()
-        .map_or((0, 0), |it| (it.documents(), it.bytes()));
+    let scale = scale(call.body.get("scale"))?;
     let mut reply = Builder::new();
-    reply
-        .str("ns", &name.to_string())
-        .count("count", count)
-        .count("size", size);
-    reply.count("avgObjSize", size.checked_div(count).unwrap_or(0));
-    reply
-        .count(
-            "nindexes",
-            collection.map_or(0, |it| it.indexes.len() as u64 + 1),
-        )
-        .bool("capped", false);
+    reply.str("ns", &name.to_string());
+    storage(&mut reply, &call.shared.store.reads(), &name, scale)?;
     Ok(reply)
 }
 
 /// `dbStats`.
 pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["scale", "freeStorage"], &[])?;
-    let catalog = call.shared.store.catalog();
-    let own = || {
-        catalog
-            .iter()
-            .filter(|it| it.name.database == call.database)
-    };
+    let scale = scale(call.body.get("scale"))?;
+    let reads = call.shared.store.reads();
+    let (mut collections, mut objects, mut size, mut indexes) = (0, 0, 0, 0);
+    let mut stored = StoredBytes::default();
+    for collection in reads.catalog().iter() {
+        if collection.name.database != call.database {
+            continue;
+        }
+        collections += 1;
+        objects += collection.documents();
+        size += collection.bytes();
+        indexes += collection.indexes.len() as u64 + 1;
+        let own = reads.stored_bytes(collection)?;
+        stored.documents += own.documents;
+        stored.indexes.extend(own.indexes);
+    }
+    let in_indexes: u64 = stored.indexes.iter().sum();
     let mut reply = Builder::new();
     reply
         .str("db", call.database)
-        .count("collections", own().count() as u64);
-    reply.count("objects", own().map(|it| it.documents()).sum());
-    reply.count("dataSize", own().map(|it| it.bytes()).sum());
-    reply.count("indexes", own().map(|it| it.indexes.len() as u64 + 1).sum());
+        .count("collections", collections)
+        .count("views", 0)
+        .count("objects", objects)
+        .f64("avgObjSize", size as f64 / objects.max(1) as f64)
+        .count("dataSize", size / scale)
+        .count("storageSize", stored.documents / scale)
+        .count("indexes", indexes)
+        .count("indexSize", in_indexes / scale)
+        .count("totalSize", (stored.documents + in_indexes) / scale)
+        .count("scaleFactor", scale);
     Ok(reply)
 }
 

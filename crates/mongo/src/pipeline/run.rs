@@ -66,7 +66,7 @@ pub(crate) fn run(
     running: &Running<'_>,
 ) -> Outcome<Vec<Vec<u8>>> {
     let mut pipeline = Pipeline::new(stages);
-    let is_open = pipeline.begin(running)?;
+    let is_open = pipeline.begin(name, running)?;
     let Some(collection) = running.reads.collection(name).filter(|_| is_open) else {
         return pipeline.finish(running);
     };
@@ -104,11 +104,15 @@ pub(crate) fn run(
 
 impl Pipeline {
     /// Pushes what is there before any document comes; whether any are to come.
-    fn begin(&mut self, running: &Running<'_>) -> Outcome<bool> {
-        let Some(Stage::Documents(documents)) = self.stages.first_mut() else {
-            return Ok(true);
+    fn begin(&mut self, name: &Name, running: &Running<'_>) -> Outcome<bool> {
+        let documents = match self.stages.first_mut() {
+            Some(Stage::Documents(documents)) => std::mem::take(documents),
+            Some(Stage::Statistics(wanted)) => {
+                vec![wanted.document(running.reads, name, running.scope.now_ms)?]
+            }
+            _ => return Ok(true),
         };
-        for document in std::mem::take(documents) {
+        for document in documents {
             self.push_at(1, &document, running)?;
         }
         Ok(false)
@@ -131,7 +135,7 @@ impl Pipeline {
             match stage {
                 Stage::Match(filter) if filter.matches(Document(&made))? => {}
                 Stage::Match(_) => return Ok(true),
-                Stage::Skip(0) | Stage::Union(_) | Stage::Documents(_) => {}
+                Stage::Skip(0) | Stage::Union(_) | Stage::Documents(_) | Stage::Statistics(_) => {}
                 Stage::Skip(left) => {
                     *left -= 1;
                     return Ok(true);

@@ -6,6 +6,7 @@ use drumlin_doc::{
 };
 
 use crate::sorter::Sorter;
+use crate::statistics::CollectionStatistics;
 use crate::wire::limits::STAGES_MAX;
 
 use super::bucket;
@@ -37,6 +38,7 @@ pub(crate) enum Stage {
     Facet(Vec<(String, Pipeline)>),
     /// Documents that are there before any come in.
     Documents(Vec<Vec<u8>>),
+    Statistics(CollectionStatistics),
 }
 
 /// Stages, and what has come out of the last one.
@@ -62,8 +64,13 @@ impl Pipeline {
         let mut all: Vec<Stage> = Vec::new();
         for stage in stages {
             let made = Stage::parse(*stage, running)?;
-            if !all.is_empty() && matches!(made.as_slice(), [Stage::Documents(_)]) {
-                let text = "$documents is only valid as the first stage in a pipeline.";
+            let first = match made.as_slice() {
+                [Stage::Documents(_)] => "$documents",
+                [Stage::Statistics(_)] => "$collStats",
+                _ => "",
+            };
+            if !all.is_empty() && !first.is_empty() {
+                let text = format!("{first} is only valid as the first stage in a pipeline.");
                 return Err(Refusal::new(Code::StageFirst, text));
             }
             all.extend(made);
@@ -204,6 +211,7 @@ impl Stage {
             }
             "$facet" => Self::Facet(facets(document()?, running)?),
             "$documents" => Self::Documents(documents(value, running)?),
+            "$collStats" => Self::Statistics(CollectionStatistics::parse(value)?),
             _ => {
                 let text = format!(
                     "Unrecognized pipeline stage name: '{name}': it is not supported by this server"
