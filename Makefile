@@ -12,7 +12,7 @@ CAPI = target/capi/leveldb
 # The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
 ABI = 7.8
 CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
-.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-drivers mongo-specs mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-drivers mongo-specs mongo-ycsb mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -52,6 +52,11 @@ mongo-test: $(MONGO_VENV)/bin/pytest
 mongo-drivers:
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/mongo/drivers/run.sh $(DRIVERS)
+
+# YCSB by MongoDB's driver for Java. RECORDS, OPERATIONS, THREADS, WORKLOADS, ROUNDS, PEER: see the script.
+mongo-ycsb:
+	$(CARGO) build --locked --release -p drumlin-cli
+	crates/mongo/ycsb/run.sh
 
 # The tests that MongoDB's drivers share, as pymongo's source archive has them (fetched once). SPECS: some of them, crud/find.json.
 SPECS ?=
