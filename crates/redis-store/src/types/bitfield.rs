@@ -190,7 +190,12 @@ pub fn run(keys: &mut Keyspace<'_>, key: &[u8], steps: &[Step]) -> Outcome<Vec<O
         .is_some_and(|old| string::encoding(old) == "raw");
     if grows || changed || !is_raw {
         let new = string::changed_in_place(old.as_ref(), &value);
+        let mark = keys.overlay().mark();
         keys.put(key, Old::Is(old.as_ref()), new)?;
+        if !changed {
+            // Zeros that no step wrote, or another form: no change that anybody is told of.
+            keys.overlay().forget_touched(mark);
+        }
     }
     if changed {
         keys.event(EventClass::String, "setbit", key);

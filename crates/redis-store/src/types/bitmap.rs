@@ -44,9 +44,13 @@ pub fn set(keys: &mut Keyspace<'_>, key: &[u8], offset: u32, on: bool) -> Outcom
         *byte = if on { *byte | mask } else { *byte & !mask };
     }
     let new = string::changed_in_place(old.as_ref(), &value);
-    keys.put(key, Old::Is(old.as_ref()), new)?;
-    if changes {
-        keys.event(EventClass::String, "setbit", key);
+    match changes {
+        true => {
+            keys.put(key, Old::Is(old.as_ref()), new)?;
+            keys.event(EventClass::String, "setbit", key);
+        }
+        // Only its form is another.
+        false => keys.put_unseen(key, old.as_ref(), new),
     }
     Ok(before)
 }

@@ -3,7 +3,7 @@
 
 use drumlin_base::rng::Rng;
 
-use crate::pair::{pick, random_lines, same_facts};
+use crate::pair::{Pair, pick, random_lines, same_facts, words};
 
 const KEYS: &[&str] = &["k1", "k2", "k3", "k1", "k2", "k3", "number", "none", "list"];
 const TEXTS: &[&str] = &[
@@ -142,4 +142,40 @@ fn bits_fields_and_lcs_answer_as_redis_does() {
 #[test]
 fn the_facts_of_commands_of_bits_are_redis_s() {
     same_facts("bitop bitpos bitfield bitfield_ro bitcount getbit setbit lcs");
+}
+
+/// Goal: a write that leaves all bits as they are is no change to those who watch the key, though its form may be another after it.
+/// Method: each of them on a short string between WATCH and EXEC, on keys that are there and not.
+#[test]
+fn bits_that_stay_break_no_watch() {
+    const LINES: [&str; 10] = [
+        "SETBIT k 7 1",
+        "SETBIT k 7 0",
+        "SETBIT k 100 0",
+        "SETBIT none 5 0",
+        "BITFIELD k SET u8 0 97",
+        "BITFIELD k SET u8 0 96",
+        "BITFIELD k INCRBY u8 0 0",
+        "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255",
+        "BITFIELD k OVERFLOW FAIL INCRBY i8 80 200",
+        "BITFIELD none OVERFLOW FAIL INCRBY u8 0 256",
+    ];
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    for line in LINES {
+        let lines = [
+            "FLUSHALL",
+            "SET k a",
+            "WATCH k none",
+            line,
+            "MULTI",
+            "PING",
+            "EXEC",
+            "OBJECT ENCODING k",
+            "STRLEN none",
+            "EXISTS none",
+        ];
+        pair.same("2", &lines.map(words), |_| true);
+    }
 }
