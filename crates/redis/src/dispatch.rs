@@ -123,7 +123,6 @@ impl Dispatcher<'_> {
         }
         let Facts { name, flags, .. } = command.facts;
         session.last_command = name;
-        self.server.counters.commands += 1;
         if !command.facts.takes(args.len()) {
             return Err(Failure::because(format!(
                 "ERR wrong number of arguments for '{name}' command"
@@ -246,6 +245,7 @@ impl Dispatcher<'_> {
             let failed = std::mem::take(&mut self.exec_failed);
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
+            self.server.counters.commands += 1;
             ran::ended(self.server, session, facts, args, (micros, failed));
             ran::monitor(self.server, session, facts, args);
         }
@@ -294,6 +294,7 @@ impl Dispatcher<'_> {
         if let Some(failed) = failed {
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
+            self.server.counters.commands += 1;
             ran::ended(self.server, session, &command.facts, args, (micros, failed));
             self.server
                 .tracker
@@ -332,6 +333,7 @@ impl Dispatcher<'_> {
         let mark = self.round.overlay.mark();
         let (written, db) = (reply.bytes().len(), session.db);
         let libraries = Arc::clone(&self.server.scripts.libraries);
+        let commands = self.server.counters.commands;
         let mut of_script = None;
         match self.exec_queue(session, reply, &multi, &mut of_script) {
             Ok(wrote) => {
@@ -345,6 +347,8 @@ impl Dispatcher<'_> {
                 session.db = db;
                 self.server.scripts.libraries = libraries;
                 if let Failure::Cold = failure {
+                    // They run again.
+                    self.server.counters.commands = commands;
                     let cold = of_script.unwrap_or_else(|| Cold {
                         kept: multi.queue.clone(),
                         db,

@@ -25,8 +25,10 @@ pub(crate) fn ran(
     outcome: &Outcome<Option<Wait>>,
 ) {
     let failed = match outcome {
+        // It runs again.
         Err(Failure::Cold) => return,
         Ok(Some(_)) => {
+            server.counters.commands += 1;
             monitor(server, session, facts, args);
             return;
         }
@@ -36,6 +38,7 @@ pub(crate) fn ran(
             true
         }
     };
+    server.counters.commands += 1;
     let micros = server.observer.lap();
     ended(server, session, facts, args, (micros, failed));
     if session.tracking.is_some() {
@@ -84,7 +87,11 @@ pub(crate) fn ended(
     server.observer.stats.ran(facts, args, micros, failed);
     if server.observer.looks_closer(micros) {
         let shown = secrets::shown(facts.name, args);
-        let who = (session.address.as_str(), session.name.as_slice());
+        // The log tells of no client for what a script called.
+        let who = match session.address == SCRIPT {
+            true => ("?:0", &[][..]),
+            false => (session.address.as_str(), session.name.as_slice()),
+        };
         let when = (server.now_seconds, micros);
         server.observer.took(facts, &shown, when, who);
     }

@@ -660,6 +660,7 @@ impl Server {
         };
         let (facts, args) = (&answer.kept.facts, answer.kept.args.args());
         let state = &mut self.state;
+        state.counters.commands += 1;
         state.counters.looked_up += answer.looked_up;
         let ended = (answer.micros, answer.error.is_some());
         ran::ended(state, &session, facts, args, ended);
@@ -693,7 +694,7 @@ impl Server {
         let state = &mut self.state;
         lend::collect(state);
         let rates = &mut state.observer.rates;
-        rates.commands.look(now, state.counters.commands);
+        rates.commands.look(now, state.counters.all_commands());
         rates.bytes_in.look(now, state.counters.bytes_in);
         rates.bytes_out.look(now, state.counters.bytes_out);
         watch::look(state);

@@ -171,7 +171,10 @@ pub(crate) struct Counters {
     pub(crate) rejected: u64,
     /// Clients that were cut off because all together had too much memory.
     pub(crate) evicted_clients: u64,
+    /// Commands that the loop ran to their end, or that wait for keys.
     pub(crate) commands: u64,
+    /// Those that hands ran.
+    pub(crate) commands_of_hands: u64,
     pub(crate) expired: u64,
     pub(crate) looked_up: LookUps,
     pub(crate) bytes_in: u64,
@@ -189,6 +192,13 @@ pub(crate) struct Counters {
     /// Commands and microseconds of turns of the loop.
     pub(crate) round_commands: Powers,
     pub(crate) round_micros: Powers,
+}
+
+impl Counters {
+    /// Commands that ran, wherever that was.
+    pub(crate) fn all_commands(&self) -> u64 {
+        self.commands + self.commands_of_hands
+    }
 }
 
 /// A pause that CLIENT PAUSE asked for.

@@ -269,7 +269,7 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     let rates = &state.observer.rates;
     let kbps = |rate: f64| format!("{:.2}", rate / 1_024.0);
     lines.put("total_connections_received", counters.connections);
-    lines.put("total_commands_processed", counters.commands);
+    lines.put("total_commands_processed", counters.all_commands());
     let per_second = rates.commands.per_second() as u64;
     lines.put("instantaneous_ops_per_sec", per_second);
     lines.put("total_net_input_bytes", counters.bytes_in);

@@ -229,7 +229,7 @@ pub(crate) fn collect(state: &mut ServerState) {
 
 fn take_over(state: &mut ServerState, tally: Tally) {
     let counters = &mut state.counters;
-    counters.commands += tally.commands;
+    counters.commands_of_hands += tally.commands;
     counters.looked_up += tally.looked_up;
     counters.bytes_in += tally.bytes_in;
     counters.bytes_out += tally.bytes_out;

@@ -165,7 +165,7 @@ fn counters(state: &ServerState, text: &mut Text) {
             counters.evicted_clients,
             "Clients that were cut off because all together had too much memory.",
         ),
-        ("commands", counters.commands, "Commands that ran."),
+        ("commands", counters.all_commands(), "Commands that ran."),
         ("input_bytes", counters.bytes_in, "Bytes that clients sent."),
         (
             "output_bytes",

@@ -82,7 +82,6 @@ impl Running<'_> {
         })?;
         let name = command.facts.name;
         let is_write = command.facts.flags.has(Flags::WRITE);
-        self.server.counters.commands += 1;
         let mut reply = ReplyWriter::new(self.protocol);
         let admitted = self.has_memory(&command, args);
         let admitted = admitted.and_then(|()| admit(self.server, self.session, &command.facts));

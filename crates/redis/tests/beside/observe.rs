@@ -45,6 +45,8 @@ const COMMANDS: &[&str] = &[
     "memory usage k samples -1",
     "memory usage k samples",
     "memory nothing",
+    "eval return{redis.call('incr',KEYS[1]),redis.call('get',KEYS[1])} 1 n",
+    "eval return{} x",
     "monitor x",
     "sadd s 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33",
     "sadd s 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32",
@@ -87,10 +89,20 @@ fn told(command: &Words, value: Value) -> Option<Value> {
         // Numbers of clients differ.
         b"client id" | b"exec" => None,
         b"slowlog get -1" => Some(without_times(value)),
+        b"info stats" => Some(number_of_commands(&value)),
         line if line.starts_with(b"info ") => Some(lines(&value)),
         line if line.starts_with(b"latency histogram") => Some(calls(value)),
         _ => Some(value),
     }
+}
+
+/// The line of INFO that tells how many commands ran.
+fn number_of_commands(value: &Value) -> Value {
+    let text = String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("total_commands_processed"));
+    Value::Bulk(line.unwrap_or_default().as_bytes().to_vec())
 }
 
 /// Entries of the slow log: their ids, arguments and names.
@@ -170,6 +182,7 @@ fn commands_are_counted_and_logged_as_redis_does() {
         commands.push(words("discard"));
         commands.extend(
             [
+                "info stats",
                 "slowlog len",
                 "slowlog get -1",
                 "info commandstats",

@@ -358,7 +358,11 @@ fn a_script_over_data_on_disk_runs_as_over_data_in_memory() {
           if not done then return 'caught' end
         end
         return {drawn, redis.call('get', 'runs')}";
-    let replies = second.ask(&[eval(script), words("GET runs"), words("INFO stats")]);
+    let multi = ["MULTI", "GET key:250", "GET key:1250", "EXEC"].map(words);
+    let mut commands = vec![eval(script), words("GET runs"), words("INFO stats")];
+    commands.extend(multi);
+    commands.push(words("INFO stats"));
+    let replies = second.ask(&commands);
     // 40 is the first of the sequence: the runs that were undone have drawn it too.
     assert_eq!(
         format!("{:?}", replies[0]),
@@ -370,6 +374,18 @@ fn a_script_over_data_on_disk_runs_as_over_data_in_memory() {
     assert_eq!(text(&replies[1]), "1", "what was undone is not there");
     let info = text(&replies[2]);
     assert!(!info.contains("cold_commands:0"), "the script met the disk");
+    let commands = |at: usize| {
+        let text = text(&replies[at]);
+        let of_line = |line: &str| line.strip_prefix("total_commands_processed:")?.parse().ok();
+        text.lines()
+            .find_map(of_line)
+            .expect("a number of commands")
+    };
+    // EVAL, the nine that the script called, and GET.
+    let before: u64 = commands(2);
+    assert_eq!(before, 11, "what was undone is not counted");
+    // INFO, MULTI, EXEC and its two; QUEUED is no command that ran.
+    assert_eq!(commands(7) - before, 5, "what was undone is not counted");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn the_page_is_prometheus_text_and_tells_what_info_tells() {
     let info = ours.say(&["INFO everything"]);
     let told = [
         ("connections_total", "total_connections_received", 1.0),
-        ("commands_total", "total_commands_processed", 1.0),
+        ("commands_total", "total_commands_processed", 0.0),
         ("error_replies_total", "total_error_replies", 0.0),
         ("keyspace_hits_total", "keyspace_hits", 0.0),
         ("clients_max", "maxclients", 0.0),
