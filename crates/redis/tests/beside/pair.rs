@@ -28,9 +28,21 @@ pub(crate) fn pick<'c>(rng: &mut Rng, choices: &[&'c str]) -> &'c str {
     choices[(rng.next_u64() % choices.len() as u64) as usize]
 }
 
-/// Runs commands of `line` on both, which may keep something of their own from line to line: as many as `REDIS_COMMANDS` says,
-/// from the seed `REDIS_SEED` on; `count` from 1 on otherwise. Each seed has its servers and a protocol.
+/// Calls `run` with one seed after the other, each of which makes `of_a_seed` commands: as many as `REDIS_COMMANDS` asks for, from the
+/// seed `REDIS_SEED` on; as `count` does, from 1 on, otherwise.
 #[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
+pub(crate) fn seeds(count: u64, of_a_seed: u64, mut run: impl FnMut(u64)) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let count: u64 = number("REDIS_COMMANDS").unwrap_or(count);
+    let first: u64 = number("REDIS_SEED").unwrap_or(1);
+    for seed in first..first + count.div_ceil(of_a_seed) {
+        println!("seed {seed}");
+        run(seed);
+    }
+}
+
+/// Runs commands of `line` on both, which may keep something of their own from line to line: as many as [`seeds`] says, `count`
+/// without that. Each seed has its servers and a protocol.
 pub(crate) fn random_lines(
     count: u64,
     first_lines: &[&str],
@@ -38,21 +50,17 @@ pub(crate) fn random_lines(
     told: impl Fn(&Words, Value) -> Option<Value>,
 ) {
     const OF_A_SEED: u64 = 10_000;
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let count = number("REDIS_COMMANDS").unwrap_or(count);
-    let first = number("REDIS_SEED").unwrap_or(1);
-    for seed in first..first + count.div_ceil(OF_A_SEED) {
+    seeds(count, count.min(OF_A_SEED), |seed| {
         let Some(pair) = Pair::start() else {
             return;
         };
-        println!("seed {seed}");
         let mut rng = Rng::new(seed);
         for round in 0..count.min(OF_A_SEED).div_ceil(500) {
             let mut commands: Vec<_> = first_lines.iter().map(|line| words(line)).collect();
             commands.extend((0..500).map(|_| words(&line(&mut rng))));
             pair.same_as_told(["2", "3"][(round % 2) as usize], &commands, &told);
         }
-    }
+    });
 }
 
 /// The facts of commands are Redis's: name, arity, flags and the places of the keys.

@@ -3,7 +3,7 @@
 
 use drumlin_base::rng::Rng;
 
-use crate::pair::{Pair, Words, pick, words};
+use crate::pair::{Pair, Words, pick, seeds, words};
 
 const KEYS: &[&str] = &["k1", "k2", "k3", "k4", "zset", "k1", "k2", "none"];
 const VALUES: &[&str] = &[
@@ -278,11 +278,7 @@ fn run(seed: u64, protocol: &str, count: usize) {
 /// As many as `REDIS_COMMANDS` says, from the seed `REDIS_SEED` on; 20,000 from 1 on otherwise.
 #[test]
 fn random_commands_of_strings_and_keys_answer_as_redis_does() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let count: u64 = number("REDIS_COMMANDS").unwrap_or(20_000);
-    let first: u64 = number("REDIS_SEED").unwrap_or(1);
-    for seed in first..first + count.div_ceil(10_000) {
-        println!("seed {seed}");
+    seeds(20_000, 10_000, |seed| {
         run(seed, ["2", "3"][(seed % 2) as usize], 10_000);
-    }
+    });
 }

@@ -10,7 +10,7 @@ use drumlin_base::rng::Rng;
 use drumlin_resp::{ReplyLimits, ReplyParser, Value, encode_command};
 use drumlin_testkit::redis::Link;
 
-use crate::pair::{Pair, Words, pick, words};
+use crate::pair::{Pair, Words, pick, seeds, words};
 use crate::{bits, elements, geo, hyperloglog, list, sort, stream, strings, zset};
 
 /// Commands between two restarts.
@@ -529,20 +529,16 @@ fn live(pair: &mut Pair, maker: &mut Maker, rng: &mut Rng, before: &mut VecDeque
 
 #[test]
 fn all_types_and_clients_together_answer_as_redis_does() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let count: u64 = number("REDIS_COMMANDS").unwrap_or(OF_A_SEED);
-    let first: u64 = number("REDIS_SEED").unwrap_or(1);
-    for seed in first..first + count.div_ceil(OF_A_SEED) {
+    seeds(OF_A_SEED, OF_A_SEED, |seed| {
         let Some(mut pair) = Pair::start() else {
             return;
         };
-        println!("seed {seed}");
         let mut rng = Rng::new(seed);
         let mut maker = Maker::new(&mut rng);
         let mut before = VecDeque::new();
-        for _ in 0..count.min(OF_A_SEED).div_ceil(OF_A_LIFE) {
+        for _ in 0..OF_A_SEED / OF_A_LIFE {
             live(&mut pair, &mut maker, &mut rng, &mut before);
             pair.ours.restart();
         }
-    }
+    });
 }
