@@ -14,18 +14,29 @@ dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$dir"' EXIT
 mkdir "$dir/theirs" "$dir/ours"
 if [ -n "${BESIDE:-}" ]; then
-  "$BESIDE" redis --dir "$dir/theirs" --port 7101 > /dev/null &
+  "$BESIDE" redis --dir "$dir/theirs" --port 7101 > "$dir/7101.log" 2>&1 &
 else
-  redis-server --port 7101 --dir "$dir/theirs" --appendonly yes --appendfsync everysec --save "" > /dev/null &
+  redis-server --port 7101 --dir "$dir/theirs" --appendonly yes --appendfsync everysec --save "" > "$dir/7101.log" 2>&1 &
 fi
 declare -A pids=([7101]=$!)
 # shellcheck disable=SC2086
-"$program" redis --dir "$dir/ours" --port 7102 ${FLAGS:-} > /dev/null &
+"$program" redis --dir "$dir/ours" --port 7102 ${FLAGS:-} > "$dir/7102.log" 2>&1 &
 pids[7102]=$!
 # Ticks that a server took so far.
 ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/${pids[$1]}/stat"; }
+# Waits for half a minute, or until the process is gone, and then shows what it said.
+await() {
+  for _ in $(seq 300); do
+    kill -0 "${pids[$1]}" 2> /dev/null || break
+    redis-cli -p "$1" ping > /dev/null 2>&1 && return
+    sleep 0.1
+  done
+  echo "the server at port $1 does not answer; its log ends with:" >&2
+  tail -20 "$dir/$1.log" >&2
+  exit 1
+}
 for port in 7101 7102; do
-  until redis-cli -p $port ping > /dev/null 2>&1; do sleep 0.1; done
+  await $port
   redis-benchmark -p $port -t set -n 2000000 -P 64 -d 128 -r 1000000 -c 50 -q > /dev/null 2>&1
 done
 sleep 10

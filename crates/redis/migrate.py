@@ -112,10 +112,11 @@ def compare(one, two):
             for client in both:
                 client.send(encode("DEBUG", "DIGEST-VALUE", *keys) + times)
             # A line that tells their number, one for each digest, one for each time.
-            told = [[client.file.readline() for _ in range(2 * len(keys) + 1)] for client in both]
-            assert told[0][0] == told[1][0] == b"*%d\r\n" % len(keys), (told[0][0], told[1][0])
+            numbers = [client.file.readline() for client in both]
+            assert numbers == [b"*%d\r\n" % len(keys)] * 2, numbers
+            told = [[client.file.readline() for _ in range(2 * len(keys))] for client in both]
             if told[0] != told[1]:
-                halves = [zip(lines[1 : len(keys) + 1], lines[len(keys) + 1 :]) for lines in told]
+                halves = [zip(lines[: len(keys)], lines[len(keys) :]) for lines in told]
                 wrong = [key for key, one, two in zip(keys, *halves) if one != two]
                 different += len(wrong)
                 print("different:", wrong[:5])

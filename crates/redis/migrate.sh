@@ -18,16 +18,23 @@ field() { ask "$1" info "$2" | tr -d '\r' | sed -n "s/^$3://p"; }
 memory() { awk '/VmRSS|VmHWM/ { printf "%s %d MB ", $1, $2 / 1024 }' "/proc/$1/status"; }
 now() { date +%s.%N; }
 took() { awk "BEGIN { printf \"%.1f\", $2 - $1 }"; }
-await() { for _ in $(seq 500); do ask "$1" ping 2>/dev/null | grep -q PONG && return; sleep 0.1; done; exit 1; }
+# Waits for a server, or shows what it said.
+await() {
+  for _ in $(seq 500); do ask "$1" ping 2>/dev/null | grep -q PONG && return; sleep 0.1; done
+  echo "the server at port $1 does not answer; its log ends with:" >&2
+  tail -20 "$2" >&2
+  exit 1
+}
 
 redis-server --port "$from" --dir "$work/theirs" --save '' --client-output-buffer-limit "replica 4gb 4gb 0" \
   --repl-backlog-size 256mb --repl-diskless-sync yes --repl-diskless-sync-delay 0 --enable-debug-command local > "$work/theirs.log" &
 theirs=$!
 "$program" redis --dir "$work/ours" --port "$to" --set "client-output-buffer-limit=replica 4gb 4gb 0" \
-  --set repl-backlog-size=256mb > "$work/ours.log" 2>&1 &
+  --set repl-backlog-size=256mb --set enable-debug-command=local > "$work/ours.log" 2>&1 &
 ours=$!
 pids+=("$theirs" "$ours")
-await "$from" && await "$to"
+await "$from" "$work/theirs.log"
+await "$to" "$work/ours.log"
 
 began=$(now)
 python3 "$root/crates/redis/migrate.py" fill "$keys" | ask "$from" --pipe > "$work/fill.log"
