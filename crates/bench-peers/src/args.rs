@@ -32,12 +32,32 @@ pub(crate) enum Task {
         /// Directory for the database. One that is there is destroyed.
         dir: PathBuf,
     },
+    /// Ask for ranks in a sorted set, as Kvrocks finds them.
+    #[cfg(feature = "rocksdb")]
+    KvrocksRanks(RanksArgs),
     /// Write small databases by the peers, for the engine's tests to read.
     Fixture {
         /// Directory to write to; one directory an engine is made there.
         #[arg(long)]
         out: PathBuf,
     },
+}
+
+/// `peers kvrocks-ranks`
+#[cfg(feature = "rocksdb")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct RanksArgs {
+    /// The database; filled and compacted if it is empty or missing.
+    pub(crate) dir: PathBuf,
+    /// Members of the sorted set.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub(crate) members: u64,
+    /// Ranks to ask for.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) lookups: u64,
+    /// Chooses the members.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 /// `peers bench`

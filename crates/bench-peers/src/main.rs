@@ -6,6 +6,7 @@
 //! peers bench --engine rocksdb --benchmarks=fillseq,readrandom --db=/tmp/x --num=1000000
 //! peers agent --engine rocksdb
 //! peers check-blobs /tmp/blobs
+//! peers kvrocks-ranks /tmp/ranks --members 1000000
 //! peers fixture --out ../engine/tests/data
 //! ```
 
@@ -15,6 +16,8 @@ mod blobs;
 mod engines;
 mod fixture;
 mod place;
+#[cfg(feature = "rocksdb")]
+mod ranks;
 
 use std::io::{Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
         Task::Agent { engine } => agent(engine),
         #[cfg(feature = "rocksdb")]
         Task::CheckBlobs { dir } => blobs::check(&dir).and_then(|text| print(&text)),
+        #[cfg(feature = "rocksdb")]
+        Task::KvrocksRanks(args) => ranks::run(&args).and_then(|text| print(&text)),
         Task::Fixture { out } => fixture(&out),
     };
     match done {

@@ -401,7 +401,7 @@ pub(crate) enum Lab {
     R4 {
         #[command(flatten)]
         measure: Measure,
-        /// Through the Redis server, over 2 x 20 connections, beside the engine alone.
+        /// Through the Redis server, over 2 x 20 connections, beside the engine alone and Kvrocks's way on RocksDB.
         #[arg(long)]
         server: bool,
     },
@@ -451,7 +451,7 @@ pub(crate) struct Field {
     /// How often all of it is done; without it 3 times, 2 of r4, 7 of check, 1 of stall and sustain.
     #[arg(long)]
     pub(crate) rounds: Option<usize>,
-    /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, leveldb, fjall, redb, lmdb, wiredtiger,
+    /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, kvrocks-replayed, kvrocks-replayed-blobs, leveldb, fjall, redb, lmdb, wiredtiger,
     /// db_bench; none.
     #[arg(long, value_delimiter = ',')]
     pub(crate) against: Option<Vec<String>>,

@@ -71,7 +71,7 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
         Reference::Check => &["rocksdb", DB_BENCH],
         Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
         Reference::R4 => &["rocksdb", "rocksdb-blobs"],
-        Reference::R4Server => &[SERVED],
+        Reference::R4Server => &[SERVED, "kvrocks-replayed", "kvrocks-replayed-blobs"],
     };
     let run = Run {
         name: reference.name(),

@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::engine::Moment;
 use crate::pairs::Pair;
 use crate::protocol::{Act, Done, Times};
-use crate::steadiness::{last_over_first, slowest_over_median, slowest_while_compacting};
+use crate::steadiness::{
+    last_over_first, slowest_of_second_half, slowest_over_median, slowest_while_compacting,
+};
 use crate::summary::{Ratio, Summary};
 
 /// A second of a step, the process's use in it, and the store at its end.
@@ -225,6 +227,8 @@ impl StageOutcome {
         let slowest = |round: &Round| slowest_over_median(&round.points);
         figures.push(self.figure("slowest second / median second", true, &slowest));
         if self.acts.first().is_some_and(|act| act.is_put()) {
+            let half = |round: &Round| slowest_of_second_half(&round.points);
+            figures.push(self.figure("slowest of the second half / median", true, &half));
             let compacting = |round: &Round| slowest_while_compacting(&round.points);
             figures.push(self.figure("slowest while compacting / median", true, &compacting));
             let ends = |round: &Round| last_over_first(&round.points);

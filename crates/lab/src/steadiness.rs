@@ -24,6 +24,13 @@ pub(crate) fn slowest_over_median(points: &[Point]) -> Option<f64> {
     (points.len() >= SECONDS_MIN && all.median > 0.0).then_some(all.min / all.median)
 }
 
+/// The slowest second of the load's second half, where the store is filled and compacted, over the median second.
+pub(crate) fn slowest_of_second_half(points: &[Point]) -> Option<f64> {
+    let all = rates(points)?;
+    let half = rates(points.get(points.len() / 2..)?)?;
+    (points.len() >= SECONDS_MIN && all.median > 0.0).then_some(half.min / all.median)
+}
+
 /// The slowest second of the manual compaction over the median second of the load.
 pub(crate) fn slowest_while_compacting(points: &[Point]) -> Option<f64> {
     let all = rates(points)?;
@@ -62,6 +69,9 @@ mod tests {
         let seconds = points(&seconds);
         assert_eq!(slowest_over_median(&seconds), Some(0.2));
         assert_eq!(slowest_while_compacting(&seconds), Some(0.8));
+        assert_eq!(slowest_of_second_half(&seconds), Some(0.2));
+        let turned: Vec<Point> = seconds.iter().rev().cloned().collect();
+        assert_eq!(slowest_of_second_half(&turned), Some(0.8));
         assert_eq!(last_over_first(&seconds), Some(420.0 / 480.0));
     }
 
@@ -70,6 +80,7 @@ mod tests {
         let few = points(&[(100.0, true); 9]);
         assert_eq!(slowest_over_median(&few), None);
         assert_eq!(slowest_while_compacting(&few), None);
+        assert_eq!(slowest_of_second_half(&few), None);
         assert_eq!(last_over_first(&few), None);
         assert_eq!(
             slowest_while_compacting(&points(&[(100.0, false); 20])),

@@ -25,6 +25,12 @@ pub(crate) enum Engine {
     /// The same for data in memory: plain tables, memtables by prefix.
     #[cfg(feature = "rocksdb")]
     RocksDbPlain,
+    /// What Kvrocks would ask of it.
+    #[cfg(feature = "rocksdb")]
+    Kvrocks,
+    /// The same with large values in blob files, collected.
+    #[cfg(feature = "rocksdb")]
+    KvrocksBlobs,
     /// The system's LevelDB.
     LevelDb,
     /// fjall.
@@ -50,6 +56,10 @@ impl Engine {
         Self::RocksDbUniversal,
         #[cfg(feature = "rocksdb")]
         Self::RocksDbPlain,
+        #[cfg(feature = "rocksdb")]
+        Self::Kvrocks,
+        #[cfg(feature = "rocksdb")]
+        Self::KvrocksBlobs,
         Self::LevelDb,
         Self::Fjall,
         Self::Redb,
@@ -71,6 +81,10 @@ impl Engine {
             Self::RocksDbUniversal => "rocksdb-universal",
             #[cfg(feature = "rocksdb")]
             Self::RocksDbPlain => "rocksdb-plain",
+            #[cfg(feature = "rocksdb")]
+            Self::Kvrocks => "kvrocks-replayed",
+            #[cfg(feature = "rocksdb")]
+            Self::KvrocksBlobs => "kvrocks-replayed-blobs",
             Self::LevelDb => "leveldb",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
@@ -94,7 +108,7 @@ impl Engine {
                 flags.verify_checksum = false;
             }
             #[cfg(feature = "rocksdb")]
-            Self::RocksDbBlobs => flags.enable_blob_files = true,
+            Self::RocksDbBlobs | Self::KvrocksBlobs => flags.enable_blob_files = true,
             #[cfg(feature = "rocksdb")]
             Self::RocksDbUniversal => flags.compaction_style = 1,
             Self::DrumlinUniversal => flags.compaction_style = 1,
@@ -139,6 +153,11 @@ macro_rules! with_store {
             | $crate::engines::Engine::RocksDbUniversal
             | $crate::engines::Engine::RocksDbPlain => {
                 type $store = $crate::engines::rocksdb::RocksDbStore;
+                $body
+            }
+            #[cfg(feature = "rocksdb")]
+            $crate::engines::Engine::Kvrocks | $crate::engines::Engine::KvrocksBlobs => {
+                type $store = $crate::engines::kvrocks::KvrocksStore;
                 $body
             }
             $crate::engines::Engine::LevelDb => {

@@ -5,6 +5,8 @@
 
 mod engine;
 pub(crate) mod fjall;
+#[cfg(feature = "rocksdb")]
+pub(crate) mod kvrocks;
 pub(crate) mod leveldb;
 mod leveldb_sys;
 pub(crate) mod lmdb;

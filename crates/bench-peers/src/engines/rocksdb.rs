@@ -171,7 +171,7 @@ fn codec(name: &str) -> Result<DBCompressionType> {
 
 /// RocksDB's options for these flags; without a flag the choice of db_bench of the same version:
 /// two background jobs, two memtables, the clock cache.
-fn options(flags: &Flags) -> Result<Options> {
+pub(super) fn options(flags: &Flags) -> Result<Options> {
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_compression_type(codec(&flags.compression_type)?);

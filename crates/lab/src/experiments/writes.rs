@@ -166,7 +166,8 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
 /// R4 by as many writers as the server has connections: each waits for its write before it sends the next.
 pub(super) fn served_stalls(store_bytes: u64, seconds: u64) -> Plan {
     let note = "Two times twenty writers without a pause: connections of the server over the loopback, threads of the engine \
-                alone. The clients are in the server's process, and share its two cores.";
+                alone. The clients are in the server's process, and share its two cores. kvrocks-replayed is what Kvrocks would ask \
+                of RocksDB for each SET, by threads too, without a server.";
     let plan = stalls_of(2 * CONNECTIONS, note, store_bytes, seconds);
     Plan {
         title: format!("{}, through the Redis server and without it", plan.title),
