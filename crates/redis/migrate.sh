@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # A move from a live redis-server, and back: KEYS keys of all types in Debian's redis-server; a server of ours follows it while RATE
 # writes a second go on, and all keys are compared; REPLICAOF NO ONE is the switch. Then writes go to ours, and the redis-server
-# follows ours. PROGRAM: target/release/drumlin; the work is in target/redis-migrate; ports PORT and the one after.
+# follows ours. PROGRAM: target/release/drumlin; the work is in target/redis-migrate; ports PORT and the two after.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 keys=${KEYS:-1000000} rate=${RATE:-20000} from=${PORT:-7410}
-to=$((from + 1))
+to=$((from + 1)) other=$((from + 2))
 program=${PROGRAM:-$root/target/release/drumlin}
 work=$root/target/redis-migrate
 rm -rf "$work" && mkdir -p "$work/theirs"
@@ -32,9 +32,12 @@ theirs=$!
 "$program" redis --dir "$work/ours" --port "$to" --set "client-output-buffer-limit=replica 4gb 4gb 0" \
   --set repl-backlog-size=256mb --set enable-debug-command=local > "$work/ours.log" 2>&1 &
 ours=$!
-pids+=("$theirs" "$ours")
+# Takes DUMPs.
+redis-server --port "$other" --dir "$work/theirs" --save '' --enable-debug-command local > "$work/other.log" &
+pids+=("$theirs" "$ours" $!)
 await "$from" "$work/theirs.log"
 await "$to" "$work/ours.log"
+await "$other" "$work/other.log"
 
 began=$(now)
 python3 "$root/crates/redis/migrate.py" fill "$keys" | ask "$from" --pipe > "$work/fill.log"
@@ -59,7 +62,8 @@ follow() {
   echo "$3: as far as the primary after $(took "$began" "$(now)") s more"
 }
 
-# Ends the writes, and compares every key by what DEBUG DIGEST-VALUE makes of it, and its expiry.
+# Ends the writes, and compares every key by what DEBUG DIGEST-VALUE makes of it, and its expiry; each hundredth also by what our DUMP
+# of it is in a third server, a redis-server.
 compare() {
   rm "$work/writes"
   wait "$writer"
@@ -67,7 +71,7 @@ compare() {
   # By then all has expired that was to.
   sleep 2
   until test "$(field "$2" replication master_repl_offset)" = "$(field "$1" replication slave_repl_offset)"; do sleep 0.1; done
-  python3 "$root/crates/redis/migrate.py" compare "$from" "$to"
+  python3 "$root/crates/redis/migrate.py" compare "$from" "$to" "$other"
 }
 
 follow "$to" "$from" "in"

@@ -44,6 +44,11 @@ fn configuration(flags: &Flags) -> Result<Config> {
         // The loopback, and a port that is free.
         ("port", "0".to_owned()),
         ("maxmemory", budget.to_string()),
+        // As the engine alone, and the others: without the flag nothing is synced.
+        (
+            "appendfsync",
+            if flags.sync { "always" } else { "no" }.to_owned(),
+        ),
     ];
     for (name, value) in values {
         let set = config.set_at_start(name.as_bytes(), value.as_bytes());
