@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{Error, Options, Result};
+use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc_store::{Store, StoreOptions};
 use drumlin_fs::Env;
@@ -17,7 +18,7 @@ use crate::answer::Answer;
 use crate::net::connection::{Client, Next};
 use crate::net::scrape::Scrapers;
 use crate::net::tls::{Greeting, TlsOptions};
-use crate::net::workers::Workers;
+use crate::net::workers::{Job, Left, Workers};
 use crate::page::page;
 use crate::shared::Shared;
 
@@ -71,7 +72,8 @@ impl Stopper {
     }
 }
 
-/// See the module. One thread runs it; commands run on a pool beside it, one at a time for each connection.
+/// See the module. One thread runs it; commands run on a pool beside it, one at a time for each connection. The thread that has answered
+/// sends the reply, so that a client costs the loop one turn a message.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -80,7 +82,7 @@ pub struct Server {
     workers: Workers,
     greeting: Option<Greeting>,
     scrapers: Option<Scrapers>,
-    clients: HashMap<u64, Client>,
+    clients: HashMap<u64, Arc<Mutex<Client>>>,
     /// Those that wait, by the time when that ends.
     waiting: BTreeSet<(Duration, u64)>,
     next: u64,
@@ -176,8 +178,8 @@ impl Server {
             }
             let (done, failure) = self.workers.take_done();
             failed = failure;
-            for (id, answer) in done {
-                self.answered(id, answer);
+            for (id, left) in done {
+                self.answered(id, left);
             }
             self.wake_waiting();
             for event in events.iter() {
@@ -185,13 +187,7 @@ impl Server {
                     LISTENER => self.accept()?,
                     METRICS => self.accept_scrapers()?,
                     _ if self.is_scraper_served(event) => {}
-                    Token(id) => {
-                        let client = self.clients.get_mut(&id).filter(|_| event.readable);
-                        match client.map(Client::read) {
-                            Some(Err(_)) => self.close(id),
-                            _ => self.go_on(id),
-                        }
-                    }
+                    Token(id) => self.heard(id, event.readable),
                 }
             }
         }
@@ -214,7 +210,7 @@ impl Server {
             // A client that is gone already concerns nobody else.
             if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone())
             {
-                self.clients.insert(id, client);
+                self.clients.insert(id, Arc::new(Mutex::new(client)));
                 self.shared.counters.connections.add(1);
             }
         }
@@ -243,51 +239,76 @@ impl Server {
             .store(self.clients.len() as u64, Ordering::Relaxed);
     }
 
-    fn answered(&mut self, id: u64, answer: Answer) {
-        let Some(client) = self.clients.get_mut(&id) else {
+    /// Something can be done for a client.
+    fn heard(&mut self, id: u64, is_readable: bool) {
+        let Some(client) = self.clients.get(&id) else {
             return;
         };
-        match answer {
-            Answer::Send(bytes) => {
-                self.shared.counters.bytes_out.add(bytes.len() as u64);
-                client.reply(bytes);
-            }
-            Answer::Wait {
+        let mut held = client.lock();
+        let outcome = match (held.is_busy, is_readable) {
+            (true, _) => held.ignore(&*self.poller),
+            (false, true) => held.read(),
+            (false, false) => Ok(()),
+        };
+        drop(held);
+        match outcome {
+            Ok(()) => self.go_on(id),
+            Err(_) => self.close(id),
+        }
+    }
+
+    fn answered(&mut self, id: u64, left: Left) {
+        let Some(client) = self.clients.get(&id) else {
+            return;
+        };
+        match left {
+            Left::Rest | Left::Answer(Answer::Send(_)) => {}
+            Left::Answer(Answer::Wait {
                 reply,
                 message,
                 pause,
-            } => {
+            }) => {
                 let until = self.shared.env.clock.monotonic().saturating_add(pause);
                 self.shared.counters.bytes_out.add(reply.len() as u64);
-                client.wait(reply, message, until);
+                client.lock().wait(reply, message, until);
                 self.waiting.insert((until, id));
             }
-            Answer::Close(_) => {
-                self.close(id);
-                return;
-            }
+            Left::Answer(Answer::Close(_)) => return self.close(id),
         }
         self.go_on(id);
     }
 
     /// Sends, and gives the next message to the pool.
     fn go_on(&mut self, id: u64) {
-        let Some(client) = self.clients.get_mut(&id) else {
+        let Some(client) = self.clients.get(&id) else {
             return;
         };
-        if client.send().is_err() {
+        let mut held = client.lock();
+        if held.send().is_err() {
+            drop(held);
             return self.close(id);
         }
-        match client.next() {
-            Next::Message(message) => {
-                self.shared.counters.requests.add(1);
-                self.shared.counters.bytes_in.add(message.len() as u64);
-                self.workers.give(id, message, false);
+        let job = match held.next() {
+            Next::Message(message) => Some(Job {
+                connection: id,
+                client: Arc::clone(client),
+                message,
+                has_waited: false,
+            }),
+            Next::Wait => None,
+            Next::Close(_) => {
+                drop(held);
+                return self.close(id);
             }
-            Next::Wait => {}
-            Next::Close(_) => return self.close(id),
+        };
+        let outcome = held.update_interest(&*self.poller, Token(id));
+        drop(held);
+        if let Some(job) = job {
+            self.shared.counters.requests.add(1);
+            self.shared.counters.bytes_in.add(job.message.len() as u64);
+            self.workers.give(job);
         }
-        if client.update_interest(&*self.poller, Token(id)).is_err() {
+        if outcome.is_err() {
             self.close(id);
         }
     }
@@ -297,21 +318,31 @@ impl Server {
         let now = self.shared.env.clock.monotonic();
         while let Some((_, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.pop_first();
-            let Some(client) = self.clients.get_mut(&id) else {
+            let Some(client) = self.clients.get(&id) else {
                 continue;
             };
-            if let Some(message) = client.take_waited(now.saturating_add(TURN)) {
-                self.workers.give(id, message, true);
-            } else if let Some(until) = client.waits_until() {
+            let mut held = client.lock();
+            if let Some(message) = held.take_waited(now.saturating_add(TURN)) {
+                drop(held);
+                self.workers.give(Job {
+                    connection: id,
+                    client: Arc::clone(client),
+                    message,
+                    has_waited: true,
+                });
+            } else if let Some(until) = held.waits_until() {
                 self.waiting.insert((until, id));
             }
         }
     }
 
     fn close(&mut self, id: u64) {
-        if let Some(mut client) = self.clients.remove(&id) {
-            client.say_goodbye();
-            if let Some(until) = client.waits_until() {
+        if let Some(client) = self.clients.remove(&id) {
+            // Who answers its message holds it until then: the poller tells nothing of it meanwhile.
+            let mut held = client.lock();
+            drop(held.ignore(&*self.poller));
+            held.say_goodbye();
+            if let Some(until) = held.waits_until() {
                 self.waiting.remove(&(until, id));
             }
         }

@@ -146,16 +146,43 @@ impl Client {
         }
     }
 
-    /// Takes the reply to the message that is being answered.
-    pub(crate) fn reply(&mut self, bytes: Vec<u8>) {
+    /// Takes the reply to the message that is being answered, and sends it. Whether nothing is left to do: it is sent, the poller
+    /// tells of the next message, and that has not come yet.
+    pub(crate) fn reply(&mut self, bytes: Vec<u8>) -> bool {
         self.is_busy = false;
         self.out = bytes;
+        let is_sent = self.send().is_ok() && self.is_sent();
+        let is_listened_to =
+            self.interest == Some(Interest::Read) || drumlin_base::bug!("mongo-unheard-forgotten");
+        is_sent
+            && is_listened_to
+            && !self.has_ended
+            && (!self.has_message() || drumlin_base::bug!("mongo-next-message-forgotten"))
+    }
+
+    /// Whether a whole message has come, or what is none.
+    fn has_message(&self) -> bool {
+        match Header::read(&self.input) {
+            Ok(header) => header.is_some_and(|header| header.len <= self.input.len()),
+            Err(_) => true,
+        }
     }
 
     /// Takes a reply, and a message that is answered later.
     pub(crate) fn wait(&mut self, reply: Vec<u8>, message: Vec<u8>, until: Duration) {
         self.reply(reply);
         self.waiting = Some((until, message));
+    }
+
+    /// Has the poller tell nothing more: until its message is answered nothing can be done for it, whatever comes.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(crate) fn ignore(&mut self, poller: &dyn Poller) -> Result<()> {
+        match self.interest.take() {
+            Some(_) => poller.deregister(&*self.socket),
+            None => Ok(()),
+        }
     }
 
     /// The message that has waited, which is being answered from now on. `None` while the reply before it is not sent: it waits
@@ -208,13 +235,14 @@ impl Client {
         Ok(())
     }
 
-    /// Has the poller tell of what can be done now: nothing is read while a message is answered.
+    /// Has the poller tell of what can be done now. While a message is answered nothing is read; that the poller would tell of more
+    /// stays as it is, as hardly any client sends more.
     ///
     /// # Errors
     /// Of the poller.
     pub(crate) fn update_interest(&mut self, poller: &dyn Poller, token: Token) -> Result<()> {
         let wanted = match (self.is_busy, self.is_sent()) {
-            (true, _) => None,
+            (true, _) => self.interest.filter(|now| *now == Interest::Read),
             (false, false) => Some(Interest::Write),
             (false, true) if self.has_ended => None,
             // Who waits says nothing; what it says even so stays with it.

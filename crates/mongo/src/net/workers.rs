@@ -13,16 +13,39 @@ use drumlin_fs::net::Waker;
 use crate::answer::{Answer, answer, answer_waited};
 use crate::shared::Shared;
 
+use super::connection::Client;
+
 /// Threads that answer. Each message may wait for the disk.
 const THREADS: usize = 8;
 /// How long a write may be only in the log's mapping, which outlives the process and not the machine.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 
+/// A message that is to be answered.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The number of its connection.
+    pub(crate) connection: u64,
+    /// Who takes the reply.
+    pub(crate) client: Arc<Mutex<Client>>,
+    /// It.
+    pub(crate) message: Vec<u8>,
+    /// Whether it has waited, and is not made to wait again.
+    pub(crate) has_waited: bool,
+}
+
+/// What an answer leaves to the loop.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// The client has its reply; not all of it is sent, or something else can be done for it.
+    Rest,
+    /// It is to wait, or to be closed.
+    Answer(Answer),
+}
+
 #[derive(Debug, Default)]
 struct Queues {
-    /// Messages, each with its connection, and whether it has waited.
-    jobs: VecDeque<(u64, Vec<u8>, bool)>,
-    done: VecDeque<(u64, Answer)>,
+    jobs: VecDeque<Job>,
+    done: VecDeque<(u64, Left)>,
     ends: bool,
     /// Why the log could not be synced.
     failed: Option<drumlin::Error>,
@@ -79,18 +102,14 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Has a message answered; one that `has_waited` is not made to wait again.
-    pub(crate) fn give(&self, connection: u64, message: Vec<u8>, has_waited: bool) {
-        self.pool
-            .queues
-            .lock()
-            .jobs
-            .push_back((connection, message, has_waited));
+    /// Has a message answered.
+    pub(crate) fn give(&self, job: Job) {
+        self.pool.queues.lock().jobs.push_back(job);
         self.pool.work.notify_one();
     }
 
-    /// The answers that are there, and the failure that ends the server.
-    pub(crate) fn take_done(&self) -> (VecDeque<(u64, Answer)>, Option<drumlin::Error>) {
+    /// What the answers since then leave to do, and the failure that ends the server.
+    pub(crate) fn take_done(&self) -> (VecDeque<(u64, Left)>, Option<drumlin::Error>) {
         let mut queues = self.pool.queues.lock();
         (std::mem::take(&mut queues.done), queues.failed.take())
     }
@@ -118,7 +137,7 @@ impl Pool {
     fn answer(&self) {
         loop {
             let mut queues = self.queues.lock();
-            let (connection, message, has_waited) = loop {
+            let job = loop {
                 if let Some(job) = queues.jobs.pop_front() {
                     break job;
                 }
@@ -128,13 +147,27 @@ impl Pool {
                 queues = self.work.wait(queues);
             };
             drop(queues);
-            let done = match has_waited {
-                true => answer_waited(&self.shared, connection, &message),
-                false => answer(&self.shared, connection, &message),
-            };
-            self.queues.lock().done.push_back((connection, done));
-            // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
-            drop(self.waker.wake());
+            if let Some(left) = self.answer_one(&job) {
+                self.queues.lock().done.push_back((job.connection, left));
+                // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
+                drop(self.waker.wake());
+            }
+        }
+    }
+
+    /// Answers a message, and sends the reply: the loop is woken only where that leaves it something to do.
+    fn answer_one(&self, job: &Job) -> Option<Left> {
+        let answer = match job.has_waited {
+            true => answer_waited(&self.shared, job.connection, &job.message),
+            false => answer(&self.shared, job.connection, &job.message),
+        };
+        match answer {
+            Answer::Send(reply) => {
+                self.shared.counters.bytes_out.add(reply.len() as u64);
+                let is_all = job.client.lock().reply(reply);
+                (!is_all).then_some(Left::Rest)
+            }
+            other => Some(Left::Answer(other)),
         }
     }
 
