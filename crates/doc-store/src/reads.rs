@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin::{Db, DbIterator, ReadOptions, Result, View};
+use drumlin::{Db, DbIterator, ReadOptions, ReadTier, Result, View};
 
 use crate::catalog::{Catalog, Collection, Name};
 use crate::families::Families;
@@ -16,6 +16,7 @@ pub struct Reads<'a> {
     pub(crate) families: &'a Families,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) view: View,
+    pub(crate) tier: ReadTier,
 }
 
 impl Reads<'_> {
@@ -32,12 +33,14 @@ impl Reads<'_> {
     /// The document whose `_id` has that key.
     ///
     /// # Errors
-    /// Of the engine.
+    /// Of the engine; `Incomplete` where the disk would have to be read and must not be.
     pub fn document(&self, collection: &Collection, id_key: &[u8]) -> Result<Option<Vec<u8>>> {
         let key = under(collection.ident, id_key);
-        let stored = self
-            .view
-            .get_cf(&self.families.docs, key, &ReadOptions::default())?;
+        let options = ReadOptions {
+            tier: self.tier,
+            ..ReadOptions::default()
+        };
+        let stored = self.view.get_cf(&self.families.docs, key, &options)?;
         stored
             .map(|stored| Ok(form::decode(id_key, &stored)?.into_owned()))
             .transpose()
@@ -54,6 +57,7 @@ impl Reads<'_> {
         let options = ReadOptions {
             lower_bound: Some(begin),
             upper_bound: Some(end),
+            tier: self.tier,
             ..ReadOptions::default()
         };
         self.view.iter_cf(family, &options)

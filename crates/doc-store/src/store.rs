@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::{Db, Error, Options, ReadOptions, Result, WriteBatch, WriteOptions};
+use drumlin::{Db, Error, Options, ReadOptions, ReadTier, Result, WriteBatch, WriteOptions};
 use drumlin_base::rng::Rng;
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::Ordering;
@@ -71,12 +71,25 @@ impl Store {
 
     /// Catalog and data of one moment.
     pub fn reads(&self) -> Reads<'_> {
+        self.reads_by(ReadTier::Disk)
+    }
+
+    /// As [`Store::reads`], but what is in no memory, not in the system's either, is an error, `Incomplete`: nothing waits for the disk.
+    pub fn reads_in_memory(&self) -> Reads<'_> {
+        match drumlin_base::bug!("mongo-lookups-wait-for-the-disk") {
+            true => self.reads(),
+            false => self.reads_by(ReadTier::PageCache),
+        }
+    }
+
+    fn reads_by(&self, tier: ReadTier) -> Reads<'_> {
         let catalog = self.catalog.lock();
         Reads {
             db: &self.db,
             families: &self.families,
             catalog: Arc::clone(&catalog),
             view: self.db.view(),
+            tier,
         }
     }
 

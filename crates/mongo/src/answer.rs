@@ -7,7 +7,7 @@ use drumlin_doc::{Builder, Code, Document, Refusal};
 use crate::command;
 use crate::shared::Shared;
 use crate::wire::compressed;
-use crate::wire::header::{Header, OP_COMPRESSED};
+use crate::wire::header::{Header, OP_COMPRESSED, OP_MSG};
 use crate::wire::request::{Request, Wrong};
 use crate::wire::{reply, request};
 
@@ -37,6 +37,29 @@ pub fn answer(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
 /// As [`answer`], for a message that has waited.
 pub fn answer_waited(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
     respond(shared, connection, bytes, true)
+}
+
+/// Where the first field of an `OP_MSG`'s document begins, if that is its first section.
+const FIRST_FIELD: usize = 25;
+/// A look-up is short.
+const LOOKUP_BYTES_MAX: usize = 4 << 10;
+
+/// The reply to a message, if it looks up one document by its `_id` and that is in memory: it takes microseconds and waits for nothing.
+pub(crate) fn answer_at_once(shared: &Shared, connection: u64, bytes: &[u8]) -> Option<Vec<u8>> {
+    let field = bytes.get(FIRST_FIELD..)?;
+    if bytes.len() > LOOKUP_BYTES_MAX || !field.starts_with(b"\x02find\0") {
+        return None;
+    }
+    let header = Header::read(bytes).ok()??;
+    if header.opcode != OP_MSG || header.len != bytes.len() {
+        return None;
+    }
+    let request = request::read(header, bytes).ok()?;
+    if request.is_silent || !request.sequences.is_empty() {
+        return None;
+    }
+    let document = command::run_at_once(shared, connection, request.body)?;
+    Some(reply::write(header, &document, request.has_checksum))
 }
 
 fn respond(shared: &Shared, connection: u64, bytes: &[u8], has_waited: bool) -> Answer {
@@ -149,6 +172,7 @@ mod tests {
     use std::sync::Arc;
 
     use drumlin::Options;
+    use drumlin_doc::Kind;
     use drumlin_doc_store::{Store, StoreOptions};
     use drumlin_fs::{Env, StrictMemFileSystem};
 
@@ -156,7 +180,11 @@ mod tests {
     use crate::wire::header::{OP_MSG, OP_QUERY};
 
     fn shared() -> Arc<Shared> {
-        let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+        over(Arc::new(StrictMemFileSystem::new()))
+    }
+
+    fn over(files: Arc<StrictMemFileSystem>) -> Arc<Shared> {
+        let env = Env::system().with_files(files);
         let engine = Options {
             env: env.clone(),
             background_threads: Some(0),
@@ -203,6 +231,100 @@ mod tests {
         Document(document)
             .get("ok")
             .is_some_and(|ok| ok.as_whole() == Some(1))
+    }
+
+    #[test]
+    fn a_lookup_at_once_gives_what_it_gives_in_turn() {
+        let files = Arc::new(StrictMemFileSystem::new());
+        let shared = over(Arc::clone(&files));
+        let find = |more: &dyn Fn(&mut Builder)| {
+            let mut body = Builder::new();
+            body.str("find", "c");
+            more(&mut body);
+            body.str("$db", "d");
+            message(0, &[(0, &body.finish())])
+        };
+        let by = |body: &mut Builder, name: &str, value: i32| {
+            body.open(Kind::Document, "filter").i32(name, value).close();
+        };
+        let mut insert = Builder::new();
+        insert.str("insert", "c").open(Kind::Array, "documents");
+        for n in 0..9 {
+            let name = n.to_string();
+            insert
+                .open(Kind::Document, name)
+                .i32("_id", n)
+                .str("a", "x")
+                .close();
+        }
+        insert.close().str("$db", "d");
+        assert!(ok(
+            &reply(&shared, &message(0, &[(0, &insert.finish())]))[21..]
+        ));
+
+        let lookups = [
+            find(&|body| by(body, "_id", 3)),
+            find(&|body| by(body, "_id", 99)),
+            find(&|body| {
+                by(body, "_id", 3);
+                body.open(Kind::Document, "projection").i32("a", 1).close();
+                body.i32("limit", 1).bool("singleBatch", true);
+            }),
+            // What is wrong is refused in the same words.
+            find(&|body| {
+                by(body, "_id", 3);
+                body.open(Kind::Document, "projection")
+                    .i32("a", 1)
+                    .i32("b", 0)
+                    .close();
+            }),
+        ];
+        for lookup in lookups {
+            let at_once = answer_at_once(&shared, 1, &lookup).expect("it is in memory");
+            // Each reply has a number of its own.
+            assert_eq!(at_once[8..], reply(&shared, &lookup)[8..]);
+        }
+        let others = [
+            find(&|_| {}),
+            find(&|body| by(body, "a", 3)),
+            find(&|body| {
+                body.open(Kind::Document, "filter")
+                    .i32("_id", 3)
+                    .str("a", "x")
+                    .close();
+            }),
+            find(&|body| {
+                body.open(Kind::Document, "filter")
+                    .open(Kind::Document, "_id");
+                body.i32("$gt", 3).close().close();
+            }),
+            find(&|body| {
+                by(body, "_id", 3);
+                body.open(Kind::Document, "readConcern")
+                    .str("level", "majority")
+                    .close();
+            }),
+            find(&|body| {
+                by(body, "_id", 3);
+                body.open(Kind::Document, "projection")
+                    .open(Kind::Document, "b");
+                body.str("$concat", "a").close().close();
+            }),
+            message(0, &[(0, &command("ping"))]),
+            message(2, &[(0, &command("find"))]),
+        ];
+        for other in others {
+            assert_eq!(answer_at_once(&shared, 1, &other), None);
+        }
+        // What only the disk has waits for it elsewhere.
+        shared.store.db().flush().expect("flushes");
+        drop(shared);
+        let shared = over(files);
+        let lookup = find(&|body| by(body, "_id", 4));
+        assert_eq!(answer_at_once(&shared, 1, &lookup), None);
+        let before = reply(&shared, &lookup);
+        let at_once = answer_at_once(&shared, 1, &lookup).expect("its block was read");
+        assert_eq!(at_once[8..], before[8..]);
     }
 
     #[test]
@@ -265,9 +387,9 @@ mod tests {
             out.i32("hello", 1)
                 .str("$db", "admin")
                 .i32("maxAwaitTimeMS", 250);
-            out.open(drumlin_doc::Kind::Document, "topologyVersion");
+            out.open(Kind::Document, "topologyVersion");
             let process = drumlin_doc::Value {
-                kind: drumlin_doc::Kind::ObjectId,
+                kind: Kind::ObjectId,
                 bytes: process,
             };
             out.value("processId", process).i64("counter", 0).close();

@@ -14,7 +14,7 @@ use drumlin_fs::net::{
     Acceptor, Address, Event, Events, ListenOptions, Network, Poller, Token, Waker,
 };
 
-use crate::answer::Answer;
+use crate::answer::{Answer, answer_at_once};
 use crate::net::connection::{Client, Next};
 use crate::net::scrape::Scrapers;
 use crate::net::tls::{Greeting, TlsOptions};
@@ -30,6 +30,8 @@ const METRICS: Token = Token(1);
 const EVENTS: usize = 256;
 /// Connections that are accepted in one turn.
 const ACCEPTED_AT_ONCE: usize = 64;
+/// Messages of a client that are answered at once in one turn.
+const AT_ONCE_MAX: u32 = 16;
 /// The longest wait: a stop whose wake failed is seen then.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -72,8 +74,8 @@ impl Stopper {
     }
 }
 
-/// See the module. One thread runs it; commands run on a pool beside it, one at a time for each connection. The thread that has answered
-/// sends the reply, so that a client costs the loop one turn a message.
+/// See the module. One thread runs it, and answers look-ups of documents that are in memory; other commands run on a pool beside it, one
+/// at a time for each connection. The thread that has answered sends the reply, so that a client costs the loop one turn a message.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -278,7 +280,7 @@ impl Server {
         self.go_on(id);
     }
 
-    /// Sends, and gives the next message to the pool.
+    /// Sends, and gives the next message to the pool, unless it can be answered at once.
     fn go_on(&mut self, id: u64) {
         let Some(client) = self.clients.get(&id) else {
             return;
@@ -288,24 +290,38 @@ impl Server {
             drop(held);
             return self.close(id);
         }
-        let job = match held.next() {
-            Next::Message(message) => Some(Job {
-                connection: id,
-                client: Arc::clone(client),
-                message,
-                has_waited: false,
-            }),
-            Next::Wait => None,
-            Next::Close(_) => {
-                drop(held);
-                return self.close(id);
-            }
+        let mut at_once = 0;
+        let job = loop {
+            let message = match held.next() {
+                Next::Message(message) => message,
+                Next::Wait => break None,
+                Next::Close(_) => {
+                    drop(held);
+                    return self.close(id);
+                }
+            };
+            let counters = &self.shared.counters;
+            counters.requests.add(1);
+            counters.bytes_in.add(message.len() as u64);
+            let reply = match at_once < AT_ONCE_MAX {
+                true => answer_at_once(&self.shared, id, &message),
+                false => None,
+            };
+            let Some(reply) = reply else {
+                break Some(Job {
+                    connection: id,
+                    client: Arc::clone(client),
+                    message,
+                    has_waited: false,
+                });
+            };
+            at_once += 1;
+            counters.bytes_out.add(reply.len() as u64);
+            held.reply(reply);
         };
         let outcome = held.update_interest(&*self.poller, Token(id));
         drop(held);
         if let Some(job) = job {
-            self.shared.counters.requests.add(1);
-            self.shared.counters.bytes_in.add(job.message.len() as u64);
             self.workers.give(job);
         }
         if outcome.is_err() {

@@ -174,6 +174,7 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-greetings-never-wait", "mongo/command/handshake", "drumlin_mongo:answer::"),
     bug("mongo-journaled-unsynced", "mongo/command/table", "drumlin_mongo:command::table::"),
     bug("mongo-last-newline-counts", "doc/regex/pattern", "drumlin_doc:regex::"),
+    bug("mongo-lookups-wait-for-the-disk", "doc-store/store", "drumlin_mongo:answer::"),
     bug("mongo-missing-equals-null", "doc/expression/table", "doc:expressions::"),
     bug("mongo-months-overflow", "doc/expression/date", "doc:expressions::"),
     bug("mongo-multikey-unmarked", "doc-store/insert", "store:model::every_plan"),

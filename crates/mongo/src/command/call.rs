@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Scope, Sort, Value};
-use drumlin_doc_store::{Hint, Name};
+use drumlin_doc_store::{Hint, Name, Reads};
 
 use crate::query::{Deadline, Query};
 use crate::shared::Shared;
@@ -40,9 +40,19 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) body: Document<'a>,
     pub(super) sequences: &'a [(&'a str, Vec<Document<'a>>)],
+    /// Whether it ends with `Incomplete` rather than to wait for the disk.
+    pub(super) is_at_once: bool,
 }
 
 impl<'a> Call<'a> {
+    /// Catalog and data of one moment, to read.
+    pub(super) fn reads(&self) -> Reads<'a> {
+        match self.is_at_once {
+            true => self.shared.store.reads_in_memory(),
+            false => self.shared.store.reads(),
+        }
+    }
+
     /// Refuses arguments that are not in `known`, nor in `unserved`, which are refused by name.
     ///
     /// # Errors

@@ -26,4 +26,4 @@ mod write_reply;
 
 pub(crate) use handshake::pause_of;
 pub(crate) use refusals::refused;
-pub(crate) use table::{names, run};
+pub(crate) use table::{names, run, run_at_once};

@@ -1,7 +1,10 @@
 //! The table of commands, and how one is run.
 
+use std::time::Duration;
+
+use drumlin::ErrorKind;
 use drumlin_doc::{Builder, Code, Document, Refusal};
-use drumlin_doc_store::Outcome;
+use drumlin_doc_store::{Failure, Outcome};
 
 use crate::auth::{Need, may};
 use crate::counters::COMMANDS_MAX;
@@ -112,26 +115,57 @@ pub(crate) fn run(
     sequences: &[(&str, Vec<Document<'_>>)],
 ) -> Vec<u8> {
     let begin = shared.env.clock.monotonic();
-    let name = body
-        .iter()
-        .next()
-        .map(|first| first.name_str())
-        .unwrap_or_default();
-    let call = Call {
+    let call = call(shared, connection, body, sequences);
+    let outcome = run_call(&call);
+    told(&call, outcome, begin)
+}
+
+/// The reply to a command, if it looks up one document for which the disk need not be read.
+pub(crate) fn run_at_once(shared: &Shared, connection: u64, body: Document<'_>) -> Option<Vec<u8>> {
+    let begin = shared.env.clock.monotonic();
+    let mut call = call(shared, connection, body, &[]);
+    call.is_at_once = true;
+    if !find::is_lookup(&call) {
+        return None;
+    }
+    let outcome = run_call(&call);
+    match &outcome {
+        Err(Failure::Engine(error)) if error.kind() == ErrorKind::Incomplete => None,
+        _ => Some(told(&call, outcome, begin)),
+    }
+}
+
+fn call<'a>(
+    shared: &'a Shared,
+    connection: u64,
+    body: Document<'a>,
+    sequences: &'a [(&'a str, Vec<Document<'a>>)],
+) -> Call<'a> {
+    let first = body.iter().next();
+    let database = body.get("$db").and_then(|database| database.as_str());
+    Call {
         shared,
         connection,
-        database: body
-            .get("$db")
-            .and_then(|database| database.as_str())
-            .unwrap_or_default(),
-        name,
+        database: database.unwrap_or_default(),
+        name: first.map(|first| first.name_str()).unwrap_or_default(),
         body,
         sequences,
-    };
-    let place = COMMANDS.iter().position(|(known, _)| *known == name);
-    let outcome = run_call(&call, place);
+        is_at_once: false,
+    }
+}
+
+/// Its place in the table.
+fn place_of(call: &Call<'_>) -> Option<usize> {
+    COMMANDS.iter().position(|(known, _)| *known == call.name)
+}
+
+/// The reply to a command that began then; it is counted.
+fn told(call: &Call<'_>, outcome: Outcome<Builder>, begin: Duration) -> Vec<u8> {
+    let shared = call.shared;
     let duration = shared.env.clock.monotonic().saturating_sub(begin);
-    shared.counters.ran(name, place, outcome.is_err(), duration);
+    shared
+        .counters
+        .ran(call.name, place_of(call), outcome.is_err(), duration);
     match outcome {
         Ok(mut reply) => {
             reply.f64("ok", 1.0);
@@ -196,13 +230,13 @@ fn check_need(call: &Call<'_>) -> Result<(), Refusal> {
     Err(Refusal::new(Code::Unauthorized, text))
 }
 
-fn run_call(call: &Call<'_>, place: Option<usize>) -> Outcome<Builder> {
+fn run_call(call: &Call<'_>) -> Outcome<Builder> {
     if call.database.is_empty() {
         return Err(
             Refusal::new(Code::UnknownField, "OP_MSG requests require a $db argument").into(),
         );
     }
-    let found = place.and_then(|place| COMMANDS.get(place));
+    let found = place_of(call).and_then(|place| COMMANDS.get(place));
     check_need(call)?;
     let Some((_, run)) = found else {
         let name = call.name;
