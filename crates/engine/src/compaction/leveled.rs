@@ -5,6 +5,8 @@
 //! compacted straight into the first level whose target is worth having (the *base level*). The
 //! levels between stay empty, and about nine tenths of the data are in the deepest level whatever
 //! the size of the database.
+//!
+//! Without dynamic levels L1 sets the scale, L0 is compacted into it, and each level below has its multiple.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,6 +56,18 @@ impl LevelTargets {
         let largest = (1..LEVELS).map(|n| version.level_bytes(n)).max();
         let first_used = (1..LEVELS).find(|&n| !version.level(n).is_empty());
         let mut bytes_max = [u64::MAX; LEVELS];
+        if !options.dynamic_levels && !drumlin_base::bug!("levels-always-dynamic") {
+            let mut target = options.level_base_bytes.max(1);
+            for bytes in bytes_max.iter_mut().skip(1) {
+                *bytes = target;
+                target = target.saturating_mul(multiplier);
+            }
+            return Self {
+                base_level: 1,
+                last_level: last,
+                bytes_max,
+            };
+        }
         let (Some(first_used), Some(largest)) = (first_used, largest) else {
             return Self {
                 base_level: last,

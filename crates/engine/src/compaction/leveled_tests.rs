@@ -228,6 +228,22 @@ fn manual_plans_take_what_the_range_touches() {
 }
 
 #[test]
+fn levels_that_are_not_dynamic_have_their_sizes_from_l1_on() {
+    let options = CompactionOptions {
+        dynamic_levels: false,
+        ..options()
+    };
+    for text in ["", "L6 1:a-b=5000"] {
+        let targets = LevelTargets::of(&version(text), &options);
+        assert_eq!((targets.base_level, targets.last_level), (1, 6), "{text}");
+        let expected: Vec<u64> = (0..6)
+            .map(|n| options.level_base_bytes * options.level_multiplier.pow(n))
+            .collect();
+        assert_eq!(targets.bytes_max[1..], expected, "{text}");
+    }
+}
+
+#[test]
 fn level_targets_shrink_upward_from_the_deepest_level() {
     let targets = |picture: &str| LevelTargets::of(&version(picture), &options());
     let empty = targets("");

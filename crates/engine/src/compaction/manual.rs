@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 
-use super::leveled::{Leveled, base_level};
+use super::leveled::{LevelTargets, Leveled, base_level};
 use super::plan::{CompactionOptions, InFlight, ManualRange, Plan};
 use super::span::{OwnedSpan, Span};
 use super::style::CompactionStyle;
@@ -90,7 +90,7 @@ impl ManualWork {
             begin: begin.map(<[u8]>::to_vec),
             end,
             level: 0,
-            deepest: version.deepest_level().unwrap_or(0).max(base),
+            deepest: deepest(version, options, base),
             cursor: None,
             newest: version
                 .files()
@@ -237,6 +237,25 @@ impl ManualWork {
         let mut pairs = files.iter().zip(files.iter().skip(1));
         pairs.any(|(a, b)| a.number == file.number && b.number == next.number)
     }
+}
+
+/// The level that the work ends in: the deepest that has tables, or the base level; where sizes do not follow from the
+/// deepest, the first from there on that takes what is above it.
+fn deepest(version: &Version, options: &CompactionOptions, base: usize) -> usize {
+    let used = version.deepest_level().unwrap_or(0).max(base);
+    if options.dynamic_levels {
+        return used;
+    }
+    let targets = LevelTargets::of(version, options);
+    let takes_all = |level: &usize| {
+        let bytes: u64 = (0..=*level).map(|n| version.level_bytes(n)).sum();
+        targets
+            .bytes_max
+            .get(*level)
+            .is_none_or(|most| bytes <= *most)
+    };
+    let mut levels = used..targets.last_level;
+    levels.find(takes_all).unwrap_or(targets.last_level)
 }
 
 /// The universal style of `options`, if it may not use every level.

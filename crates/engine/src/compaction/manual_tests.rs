@@ -49,13 +49,22 @@ fn carry_out(version: &Version, plan: &Plan, next: &mut u64) -> Version {
 }
 
 fn run(picture: &str, begin: Option<&str>, end: Option<&str>) -> Vec<String> {
-    let (mut version, options) = (version(picture), options());
+    run_by(&options(), picture, begin, end)
+}
+
+fn run_by(
+    options: &CompactionOptions,
+    picture: &str,
+    begin: Option<&str>,
+    end: Option<&str>,
+) -> Vec<String> {
+    let mut version = version(picture);
     let (begin, end) = (begin.map(str::as_bytes), end.map(str::as_bytes));
-    let mut work = ManualWork::new(&version, &options, begin, end);
+    let mut work = ManualWork::new(&version, options, begin, end);
     let mut next = 100;
     let mut shown = Vec::new();
     loop {
-        match work.next(&version, &options, &InFlight::default()) {
+        match work.next(&version, options, &InFlight::default()) {
             Piece::Plan(plan) => {
                 version = carry_out(&version, &plan, &mut next);
                 work.done(&plan, &options.order);
@@ -65,6 +74,20 @@ fn run(picture: &str, begin: Option<&str>, end: Option<&str>) -> Vec<String> {
             Piece::Done => return shown,
         }
     }
+}
+
+#[test]
+fn levels_that_are_not_dynamic_are_gone_through_to_the_first_that_takes_all() {
+    let options = CompactionOptions {
+        dynamic_levels: false,
+        ..options()
+    };
+    let run = |picture| run_by(&options, picture, None, None);
+    assert_eq!(run("L0 1:a-m=90"), ["L0>L1 L0:1"]);
+    let larger = run("L0 1:a-m=90 2:b-n=90");
+    assert_eq!(larger.len(), 2, "{larger:?}");
+    assert!(larger[0].starts_with("L0>L1"), "{larger:?}");
+    assert!(larger[1].starts_with("L1>L2"), "{larger:?}");
 }
 
 #[test]

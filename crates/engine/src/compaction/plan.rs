@@ -25,6 +25,8 @@ pub(crate) struct CompactionOptions {
     pub level_base_bytes: u64,
     /// How much larger each level is than the one above.
     pub level_multiplier: u64,
+    /// Whether sizes of levels follow from the deepest, not from L1.
+    pub dynamic_levels: bool,
     /// Size at which an output table ends.
     pub target_file_bytes: u64,
     /// Seconds after which tables are moved down, or rewritten for a compaction filter; `None` is
@@ -49,6 +51,7 @@ impl CompactionOptions {
             l0_trigger: 4,
             level_base_bytes: 256 << 20,
             level_multiplier: 10,
+            dynamic_levels: true,
             target_file_bytes: 64 << 20,
             age_max_seconds: None,
             filters: false,

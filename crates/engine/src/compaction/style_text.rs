@@ -12,7 +12,8 @@ const STYLE: &str = "compaction_style";
 const UNIVERSAL: &str = "compaction_options_universal";
 const RUNS: &str = "level0_file_num_compaction_trigger";
 const LEVELS_MAX: &str = "num_levels";
-const DYNAMIC: &str = "level_compaction_dynamic_level_bytes";
+/// Whether the deepest level sets the sizes of the others.
+pub const DYNAMIC: &str = "level_compaction_dynamic_level_bytes";
 const FIFO: &str = "compaction_options_fifo";
 const TTL: &str = "ttl";
 /// RocksDB's value where no one set a time.

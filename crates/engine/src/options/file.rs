@@ -53,6 +53,15 @@ pub struct Section {
 }
 
 impl Section {
+    /// A section with `entries`.
+    pub fn of(entries: &[(String, String)]) -> Self {
+        let mut section = Self::default();
+        for (key, value) in entries {
+            section.set(key, value);
+        }
+        section
+    }
+
     /// The value of `key`; the last one when it comes twice.
     pub fn get(&self, key: &str) -> Option<&str> {
         let mut matching = self.entries.iter().rev().filter(|(name, _)| name == key);

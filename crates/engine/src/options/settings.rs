@@ -183,6 +183,9 @@ pub struct FamilyOptions {
     /// more. Tables already on deeper levels stay readable, and their levels in use. 2 to 7. Default: as the
     /// OPTIONS file says, 7 in a new directory.
     pub levels_max: Option<usize>,
+    /// Options of RocksDB's that steer nothing here, by name, for the OPTIONS file, where its programs and tools find
+    /// them: `compaction_pri` with a word for its value, as RocksDB would refuse a file with others.
+    pub recorded: Vec<(String, String)>,
     /// The format of new tables; those that are there stay readable, and compaction rewrites them in
     /// time. Only this store reads plain tables: to hand a directory back to RocksDB, compact it with
     /// [`TableFormat::Block`]. LevelDB's directories always have block-based ones. Default: as the
@@ -226,6 +229,10 @@ pub struct Tuning {
     pub level_base_bytes: Option<u64>,
     /// How much larger each level is than the one above. Default: 10.
     pub level_multiplier: u64,
+    /// Whether the deepest level sets the sizes of those above, and L0 is compacted straight into the first that is worth
+    /// having. Without, L1 has [`Tuning::level_base_bytes`] and each level below its multiple, as in RocksDB's
+    /// `level_compaction_dynamic_level_bytes=false`: more levels, and more space for what was overwritten. Default: true.
+    pub dynamic_levels: bool,
     /// Whether compactions begin by themselves. Without, L0 grows until one is asked for. Default: true.
     pub automatic_compactions: bool,
     /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
@@ -288,6 +295,7 @@ impl Default for Tuning {
             target_file_bytes: 64 << 20,
             level_base_bytes: None,
             level_multiplier: 10,
+            dynamic_levels: true,
             automatic_compactions: true,
             blob_from_bytes: None,
             l0_trigger: 4,
@@ -383,6 +391,17 @@ impl FamilyOptions {
                 format!("a time to live is at most {TTL_SECONDS_MAX} seconds; zero is for ever");
             return Err(Error::invalid_argument(message));
         }
+        let is_word = |text: &str| {
+            text.chars()
+                .all(|it| it.is_ascii_alphanumeric() || it == '_')
+        };
+        let mut recorded = self.recorded.iter();
+        if let Some((name, value)) =
+            recorded.find(|(name, value)| !RECORDED.contains(&name.as_str()) || !is_word(value))
+        {
+            let message = format!("{name}={value} is no option to be recorded");
+            return Err(Error::invalid_argument(message));
+        }
         self.tuning.as_ref().map_or(Ok(()), Tuning::validate)
     }
 
@@ -403,6 +422,8 @@ impl FamilyOptions {
     }
 }
 
+/// Options that are only recorded.
+const RECORDED: [&str; 1] = ["compaction_pri"];
 /// Largest memtable that can be asked for.
 const WRITE_BUFFER_BYTES_MAX: usize = 1 << 40;
 /// Upper bound of counts: memtables, entries between restart points.

@@ -310,6 +310,9 @@ fn section_of(
         .unwrap_or(0);
     let levels = settings.compaction.levels.max(deepest + 1);
     style_text::write(&settings.style, levels, &mut section.options);
+    if !settings.tuning.dynamic_levels {
+        section.options.set(style_text::DYNAMIC, "false");
+    }
     let ttl = family.options.ttl.map(|_| settings.ttl_seconds);
     describe(&mut section, &family.options, ttl);
     if store.id.vintage.takes_all() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::internals::options_file::{self, OptionsFile, Section};
-use drumlin::{Db, Env, Options};
+use drumlin::{Db, Env, ErrorKind, Options};
 use drumlin_fs::{FileSystem, StrictMemFileSystem};
 
 const DIR: &str = "/db";
@@ -49,6 +49,33 @@ fn compare(before: &Section, after: &Section, changed: &[&str]) {
             assert_eq!(after.get(key), Some(value), "{key}");
         }
     }
+}
+
+#[test]
+fn what_is_recorded_is_in_the_options_file_and_nothing_else_may_be() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let mut options = Options {
+        env: Env::system().with_files(Arc::clone(&files) as Arc<dyn FileSystem>),
+        ..Options::default()
+    };
+    let record = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    for (name, value) in [("compaction_pry", "kRoundRobin"), ("compaction_pri", "a;b")] {
+        options.family.recorded = record(name, value);
+        let error = Db::open(DIR, options.clone()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+    options.family.recorded = record("compaction_pri", "kRoundRobin");
+    let told = |options: &Options| {
+        drop(Db::open(DIR, options.clone()).unwrap());
+        let file = newest(&*files);
+        file.families[0]
+            .options
+            .get("compaction_pri")
+            .map(str::to_owned)
+    };
+    assert_eq!(told(&options).as_deref(), Some("kRoundRobin"));
+    options.family.recorded.clear();
+    assert_eq!(told(&options).as_deref(), Some("kRoundRobin"));
 }
 
 #[test]
