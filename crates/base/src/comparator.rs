@@ -16,6 +16,18 @@ pub trait Comparator: Send + Sync {
     /// The order of `a` and `b`. Must be total and must not change for the database's life.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
+    /// Bytes of the timestamp that each key ends with; 0 for keys without. The newer timestamp of a key comes first, `0xFF`
+    /// in all bytes before any other, and 0 in all of them last. Deletions are then entries of their own, that walks show
+    /// ([`ValueKind::DeletionWithTimestamp`](crate::ValueKind)); what a reader at a timestamp sees is for who reads to say.
+    fn timestamp_bytes(&self) -> usize {
+        0
+    }
+
+    /// The order of `a` and `b`, which have timestamps, without them.
+    fn compare_without_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.compare(a, b)
+    }
+
     /// May shorten `start` to any key `k` with `start <= k < limit`, to keep indexes small.
     fn shorten_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let _ = (start, limit);
@@ -68,6 +80,29 @@ impl KeyOrder {
         }
     }
 
+    /// Bytes of the timestamp that each key ends with.
+    pub fn timestamp_bytes(&self) -> usize {
+        match self {
+            Self::Bytewise | Self::ReverseBytewise => 0,
+            Self::Custom(comparator) => comparator.timestamp_bytes(),
+        }
+    }
+
+    /// The order that takes keys for equal that differ in their timestamps alone. By it tables are chosen, so that all of a
+    /// key that is in a level stays together.
+    #[must_use]
+    pub fn without_timestamps(&self) -> Self {
+        match self {
+            Self::Custom(comparator)
+                if comparator.timestamp_bytes() > 0
+                    && !crate::bug!("versions-apart-in-a-level") =>
+            {
+                Self::Custom(Arc::new(WithoutTimestamps(Arc::clone(comparator))))
+            }
+            order => order.clone(),
+        }
+    }
+
     /// Whether keys equal under this order are equal bytes, so that hashes and filters may be used.
     /// True for the built-in orders only: a user's order may call different bytes equal.
     pub fn equality_is_bytewise(&self) -> bool {
@@ -97,6 +132,19 @@ impl KeyOrder {
             Self::ReverseBytewise => {}
             Self::Custom(comparator) => comparator.shorten_successor(key),
         }
+    }
+}
+
+/// See [`KeyOrder::without_timestamps`].
+struct WithoutTimestamps(Arc<dyn Comparator>);
+
+impl Comparator for WithoutTimestamps {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.compare_without_timestamps(a, b)
     }
 }
 
@@ -150,6 +198,34 @@ mod tests {
         let mut key = b"abc1".to_vec();
         KeyOrder::Bytewise.shorten_separator(&mut key, b"abf");
         assert_eq!(key, b"abd");
+    }
+
+    #[test]
+    fn keys_are_the_same_without_their_timestamps() {
+        struct Timed;
+        impl Comparator for Timed {
+            fn name(&self) -> &str {
+                "timed"
+            }
+            fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+                let order = self.compare_without_timestamps(a, b);
+                order.then_with(|| b.last().cmp(&a.last()))
+            }
+            fn timestamp_bytes(&self) -> usize {
+                1
+            }
+            fn compare_without_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+                a[..a.len() - 1].cmp(&b[..b.len() - 1])
+            }
+        }
+        let order = KeyOrder::Custom(Arc::new(Timed));
+        let without = order.without_timestamps();
+        assert!(order.compare(b"k2", b"k1").is_lt());
+        assert!(without.compare(b"k2", b"k1").is_eq());
+        assert!(without.compare(b"j1", b"k2").is_lt());
+        assert_eq!(without.timestamp_bytes(), 0);
+        assert_eq!(without, order);
+        assert_eq!(KeyOrder::Bytewise.without_timestamps(), KeyOrder::Bytewise);
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub enum ValueKind {
     SingleDeletion = 0x7,
     /// All keys from the entry's key up to, not including, its value are gone.
     RangeDeletion = 0xF,
+    /// The key, in a family whose keys end with timestamps, was deleted at its timestamp: an entry like a value, which
+    /// hides nothing below it but to those who look at timestamps.
+    DeletionWithTimestamp = 0x14,
     /// The value is in a blob file; the entry holds its address.
     BlobIndex = 0x11,
     /// The value is a serialized set of named columns.
@@ -61,8 +64,9 @@ impl ValueKind {
             0x7 => Self::SingleDeletion,
             0xF => Self::RangeDeletion,
             0x11 => Self::BlobIndex,
+            0x14 => Self::DeletionWithTimestamp,
             0x16 => Self::WideColumnEntity,
-            0x14 | 0x18 => {
+            0x18 => {
                 return Err(Error::not_supported(format!("entries of kind {byte:#x}")));
             }
             _ => return Err(Error::corruption(format!("unknown entry kind {byte:#x}"))),

@@ -135,6 +135,7 @@ pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
         ValueKind::Value => "put",
         ValueKind::Merge => "merge",
         ValueKind::SingleDeletion => "single-delete",
+        ValueKind::DeletionWithTimestamp => "delete-with-timestamp",
         ValueKind::RangeDeletion => "delete-range",
         ValueKind::BlobIndex => "blob",
         ValueKind::WideColumnEntity => "entity",

@@ -43,6 +43,8 @@ pub struct Memtable {
     /// different bytes.
     filter: Option<Filter>,
     prefix: Option<Arc<dyn PrefixExtractor>>,
+    /// Whether keys end with timestamps.
+    has_timestamps: bool,
     counts: Counts,
 }
 
@@ -104,6 +106,7 @@ impl Memtable {
             }),
             range_tombstones: RangeTombstones::new(),
             dead_spans: DeadSpans::new(),
+            has_timestamps: order.timestamp_bytes() > 0,
             order,
             counts: Counts {
                 entries: AtomicUsize::new(0),
@@ -116,7 +119,8 @@ impl Memtable {
     /// Adds one entry. Any thread, any number at once.
     ///
     /// A `RangeDeletion` reads `user_key` as the first key covered and `value` as the first key no
-    /// longer covered, and is kept apart from the point entries.
+    /// longer covered, and is kept apart from the point entries. Where keys end with timestamps a deletion becomes
+    /// a `DeletionWithTimestamp`.
     ///
     /// Requires: no other point entry has the same user key, `seqno` and `kind`; key and value
     /// are within the limits of `drumlin_base::limits`.
@@ -126,6 +130,12 @@ impl Memtable {
                 .add(&self.order, user_key, value, seqno);
             return;
         }
+        let kind = match kind {
+            ValueKind::Deletion | ValueKind::SingleDeletion if self.has_timestamps => {
+                ValueKind::DeletionWithTimestamp
+            }
+            kind => kind,
+        };
         // Relaxed, both: figures, ordered with nothing.
         let nth = self.counts.entries.fetch_add(1, Ordering::Relaxed);
         let filtered = self.filter.as_ref();
@@ -148,7 +158,12 @@ impl Memtable {
         unsafe { self.tree.insert(entry) };
         let is_counted =
             kind == ValueKind::Deletion || !drumlin_base::bug!("single-deletions-uncounted");
-        if is_counted && matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
+        let deletions = [
+            ValueKind::Deletion,
+            ValueKind::SingleDeletion,
+            ValueKind::DeletionWithTimestamp,
+        ];
+        if is_counted && deletions.contains(&kind) {
             self.counts.deletions.fetch_add(1, Ordering::Relaxed);
         }
     }

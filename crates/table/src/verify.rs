@@ -40,7 +40,9 @@ impl Counted {
             }
             counted.entries += 1;
             match parsed.kind {
-                ValueKind::Deletion | ValueKind::SingleDeletion => counted.deletions += 1,
+                ValueKind::Deletion
+                | ValueKind::DeletionWithTimestamp
+                | ValueKind::SingleDeletion => counted.deletions += 1,
                 ValueKind::Merge => counted.merges += 1,
                 ValueKind::BlobIndex => counted.blobs += 1,
                 _ => {}

@@ -14,7 +14,7 @@ use crate::caches::table_cache::Ahead;
 use crate::compaction::blob_outputs::BlobOptions;
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::Progress;
-use crate::compaction::{CompactionStyle, Plan};
+use crate::compaction::{CompactionOptions, CompactionStyle, Plan};
 use crate::family::column_family::Family;
 use crate::family::settings::{FamilySettings, level_compression};
 use crate::files::reuse::ReusingFileSystem;
@@ -67,7 +67,11 @@ impl Background {
         JobContext {
             env: self.job_env(priority, progress.io()),
             dir: self.store.id.dir.clone(),
-            options: settings.compaction.clone(),
+            options: CompactionOptions {
+                order: family.options.order.clone(),
+                ..settings.compaction.clone()
+            },
+            full_history_ts_low: family.full_history_ts_low.load_full(),
             tables: Arc::clone(&family.reads.tables),
             writers: std::array::from_fn(|level| self.table_writer(family, &settings, level)),
             merge_operator: family.reads.merge_operator.clone(),

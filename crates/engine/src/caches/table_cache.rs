@@ -259,7 +259,12 @@ impl TableCache {
                 Arc::clone(&self.shared.options.budget),
             )
         };
-        Table::open(opened, options).map_err(|error| error.with_file(&path))
+        let table = Table::open(opened, options).map_err(|error| error.with_file(&path))?;
+        if self.order.timestamp_bytes() > 0 && !table.range_tombstones().is_empty() {
+            let message = "range deletions of keys with timestamps";
+            return Err(Error::not_supported(message).with_file(&path));
+        }
+        Ok(table)
     }
 
     /// Checks that the table with this number is of a format we read. Reads its footer alone.

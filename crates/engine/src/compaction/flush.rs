@@ -74,6 +74,7 @@ pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<F
         filter: None,
         may_skip: false,
         output_level: 0,
+        full_history_ts_low: context.full_history_ts_low.clone(),
         blobs: None,
     };
     let stamp = OutputStamp {

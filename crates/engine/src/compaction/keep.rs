@@ -229,6 +229,7 @@ impl Keep {
             }
             ValueKind::Value
             | ValueKind::BlobIndex
+            | ValueKind::DeletionWithTimestamp
             | ValueKind::WideColumnEntity
             | ValueKind::RangeDeletion => {
                 self.close(stripe);

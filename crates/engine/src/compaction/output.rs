@@ -48,6 +48,8 @@ pub(crate) struct JobContext {
     pub writers: [TableWriterOptions; LEVELS],
     /// Combines operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Where keys end with timestamps: the oldest at which anybody reads.
+    pub full_history_ts_low: Option<Arc<Vec<u8>>>,
     /// Looks at values on their way through compaction; flushes do not ask it.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// Whether tables of the family may refer to blob files.

@@ -221,6 +221,8 @@ impl Job {
             emptied: emptied.into(),
             borders: match plan.output_level {
                 0 => Vec::new(), // One table: its neighbours in age shall stay so.
+                // The versions of a key, each a key here, are judged together.
+                _ if order.timestamp_bytes() > 0 => Vec::new(),
                 _ => cut(context, plan)?,
             },
             cancel,
@@ -271,6 +273,7 @@ impl Job {
                 // Each reference to a blob that goes has to be counted.
                 may_skip: !context.has_blobs && context.snapshots.is_empty(),
                 output_level: self.plan.output_level as u32,
+                full_history_ts_low: context.full_history_ts_low.clone(),
                 blobs: Some(BlobInputs::new(&context.env.files, &context.dir)),
             },
         );

@@ -41,6 +41,8 @@ pub(crate) struct StreamOptions {
     pub may_skip: bool,
     /// The level the output goes to, passed to the filter.
     pub output_level: u32,
+    /// Where keys end with timestamps: the oldest at which anybody reads.
+    pub full_history_ts_low: Option<Arc<Vec<u8>>>,
     /// The blob files the tables refer to; `None` when there are none.
     pub blobs: Option<BlobInputs>,
 }
@@ -137,6 +139,48 @@ enum RunEnd {
     Open,
 }
 
+/// Why a version at an old timestamp goes.
+#[derive(Clone, Copy, Debug)]
+enum OldVersion {
+    /// A newer one hides it from all who read at a timestamp that may still be read at.
+    Hidden,
+    /// It is a deletion, and there is nothing below that it hides.
+    Obsolete,
+}
+
+/// Of versions before the oldest timestamp at which anybody reads, only the newest is seen.
+struct OldVersions {
+    low: Arc<Vec<u8>>,
+    /// That of keys without timestamps.
+    order: KeyOrder,
+    /// The newest old version met last, and its stripe.
+    last: Vec<u8>,
+    stripe: Option<SeqNo>,
+}
+
+impl OldVersions {
+    fn new(order: &KeyOrder, low: Arc<Vec<u8>>) -> Self {
+        Self {
+            low,
+            order: order.without_timestamps(),
+            last: Vec::new(),
+            stripe: None,
+        }
+    }
+
+    /// Whether the timestamp of `user_key` is below the lowest. The newer one comes first.
+    fn is_old(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        let at = user_key.len().saturating_sub(self.low.len());
+        let timestamp = user_key.get(at..).unwrap_or_default();
+        order.compare(timestamp, &self.low).is_gt() && !drumlin_base::bug!("history-never-old")
+    }
+
+    fn is_behind_another(&self, user_key: &[u8], stripe: SeqNo) -> bool {
+        drumlin_base::bug!("old-versions-all-go")
+            || self.stripe == Some(stripe) && self.order.compare(&self.last, user_key).is_eq()
+    }
+}
+
 /// A cursor over the entries that stay.
 pub(crate) struct Stream<I> {
     input: I,
@@ -156,6 +200,8 @@ pub(crate) struct Stream<I> {
     held: Held,
     /// Entries below this user key that no snapshot protects are removed.
     removed_until: Option<Vec<u8>>,
+    /// What passes over versions that no reader at a timestamp sees.
+    old_versions: Option<OldVersions>,
     counts: StreamCounts,
 }
 
@@ -173,8 +219,10 @@ impl<I: InternalIterator> Stream<I> {
     /// The survivors of `input`, which stands on the first entry to be judged.
     pub(crate) fn new(input: I, mut options: StreamOptions) -> Self {
         let stripes = std::mem::take(&mut options.stripes);
+        let low = options.full_history_ts_low.take();
         Self {
             input,
+            old_versions: low.map(|low| OldVersions::new(&options.order, low)),
             keep: Keep::new(stripes),
             bottommost: options.below.is_nothing(),
             options,
@@ -295,6 +343,15 @@ impl<I: InternalIterator> Stream<I> {
             self.counts.filtered += 1;
             return Ok(false);
         }
+        if self.old_versions.is_some()
+            && let Some(passed) = self.pass_old_version(kind, stripe)
+        {
+            match passed {
+                OldVersion::Hidden => self.counts.hidden += 1,
+                OldVersion::Obsolete => self.counts.obsolete += 1,
+            }
+            return Ok(false);
+        }
         let covered = self.is_covered(seqno, stripe);
         match self.keep.judge(stripe, kind, covered) {
             Verdict::Keep => self.keep_value(seqno, kind),
@@ -310,6 +367,27 @@ impl<I: InternalIterator> Stream<I> {
             Verdict::DeleteSingle { hidden } => self.delete_single(seqno, stripe, hidden),
             Verdict::Merge => self.merge(tag, stripe),
         }
+    }
+
+    /// Whether the present entry is a version that no reader at a timestamp sees.
+    fn pass_old_version(&mut self, kind: ValueKind, stripe: SeqNo) -> Option<OldVersion> {
+        let old = self.old_versions.as_mut()?;
+        let user_key = current(&self.key);
+        if !old.is_old(&self.options.order, user_key) {
+            return None;
+        }
+        if old.is_behind_another(user_key, stripe) {
+            return Some(OldVersion::Hidden);
+        }
+        old.last.clear();
+        old.last.extend_from_slice(user_key);
+        old.stripe = Some(stripe);
+        // With snapshots, an older version may be seen by one that does not see the deletion.
+        let is_obsolete = kind == ValueKind::DeletionWithTimestamp
+            && self.keep.stripes().snapshots().is_empty()
+            && (drumlin_base::bug!("old-deletion-goes-early")
+                || !self.options.below.may_hold(&old.order, user_key));
+        is_obsolete.then_some(OldVersion::Obsolete)
     }
 
     #[inline]
@@ -463,9 +541,10 @@ impl<I: InternalIterator> Stream<I> {
                 // Single deletions are not meant for this. A plain deletion hides it all.
                 self.delete_plainly(seqno, stripe, hidden)
             }
-            ValueKind::Value | ValueKind::BlobIndex | ValueKind::WideColumnEntity => {
-                self.annihilate(seqno, stripe, hidden)
-            }
+            ValueKind::Value
+            | ValueKind::BlobIndex
+            | ValueKind::DeletionWithTimestamp
+            | ValueKind::WideColumnEntity => self.annihilate(seqno, stripe, hidden),
         }
     }
 
@@ -557,7 +636,9 @@ impl<I: InternalIterator> Stream<I> {
                 }
                 ValueKind::Value => return Ok(RunEnd::Base),
                 ValueKind::BlobIndex => return Ok(RunEnd::BaseApart),
-                ValueKind::Deletion | ValueKind::SingleDeletion => return Ok(RunEnd::NoValue),
+                ValueKind::Deletion
+                | ValueKind::DeletionWithTimestamp
+                | ValueKind::SingleDeletion => return Ok(RunEnd::NoValue),
                 ValueKind::WideColumnEntity | ValueKind::RangeDeletion => {
                     return Ok(RunEnd::Open);
                 }

@@ -167,6 +167,7 @@ fn compact(store: &Store, case: &Case) -> (Store, StreamCounts) {
         filter: case.filter.clone(),
         may_skip: case.snapshots.is_empty(),
         output_level: 6,
+        full_history_ts_low: None,
         blobs: None,
     };
     let mut stream = Stream::new(VecCursor::new(&store.entries), options);

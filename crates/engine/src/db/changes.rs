@@ -188,7 +188,9 @@ fn entry(record: BatchRecord<'_>) -> Result<ChangeEntry<'_>> {
     } = record;
     Ok(match kind {
         ValueKind::Value => ChangeEntry::Put { family, key, value },
-        ValueKind::Deletion => ChangeEntry::Delete { family, key },
+        ValueKind::Deletion | ValueKind::DeletionWithTimestamp => {
+            ChangeEntry::Delete { family, key }
+        }
         ValueKind::SingleDeletion => ChangeEntry::SingleDelete { family, key },
         ValueKind::Merge => ChangeEntry::Merge {
             family,

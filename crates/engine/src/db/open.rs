@@ -750,6 +750,8 @@ impl Opener<'_> {
                 (store, &caches.budget, &caches.moments),
                 SuperVersion::empty(family.order.clone()),
             );
+            let low = found.full_history_ts_low.clone().map(Arc::new);
+            shared.full_history_ts_low.store(low);
             let version = Arc::clone(&found.current);
             states.insert(id, FamilyState::new(shared, version, found.log_number));
         }

@@ -19,6 +19,7 @@ use crate::version::VersionEdit;
 use crate::wal::change::stored_change;
 use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::watch::events::RecoveryReport;
+use crate::write::admission::check_timestamp;
 use crate::write::batch::{BatchPart, BatchRecord, BatchView, WriteBatch};
 use crate::write::commit::LogState;
 
@@ -289,6 +290,7 @@ impl Target {
             if self.is_followed {
                 family.begin_wal(self.wal);
             }
+            check_timestamp(record, &family.family.options.order)?;
             let BatchRecord {
                 kind, key, value, ..
             } = *record;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use drumlin_base::{CompactionFilterFactory, Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
 use drumlin_table::TableFormat;
@@ -82,6 +82,8 @@ pub(crate) struct Family {
     /// Looks at what compactions carry: the user's, under that of the time to live.
     pub(crate) filter: Option<Arc<dyn CompactionFilterFactory>>,
     settings: ArcSwap<FamilySettings>,
+    /// As its version has it, see [`crate::version::FamilyVersions`].
+    pub(crate) full_history_ts_low: ArcSwapOption<Vec<u8>>,
     /// Of the settings, for every write: bytes of a full memtable; 0 for what the budget gives.
     write_buffer_bytes: AtomicUsize,
     pub(crate) dropped: AtomicBool,
@@ -125,6 +127,7 @@ impl Family {
             filter: ttl::compaction_filter(&options.compaction_filter, ttl.as_ref()),
             write_buffer_bytes: AtomicUsize::new(settings.tuning.write_buffer_bytes.unwrap_or(0)),
             settings: ArcSwap::from_pointee(settings),
+            full_history_ts_low: ArcSwapOption::empty(),
             options,
             dropped: AtomicBool::new(false),
             budget: Arc::clone(budget),

@@ -48,11 +48,14 @@ impl FamilySettings {
                 // LevelDB takes the table of L0 with the higher number for the newer one.
                 merges_within_l0: database.format != DirectoryFormat::LevelDb,
                 levels: options.levels_max.unwrap_or(LEVELS).clamp(2, LEVELS),
-                ..CompactionOptions::new(options.order.clone())
+                ..CompactionOptions::new(options.order.without_timestamps())
             },
             has_filter: options.compaction_filter.is_some(),
             ttl_seconds: options.ttl.map_or(0, ttl::whole_seconds),
-            named: Section::default(),
+            named: match drumlin_base::bug!("recorded-options-untold") {
+                true => Section::default(),
+                false => Section::of(&options.recorded),
+            },
             named_table: Section::default(),
         };
         settings.derive(budget);
@@ -70,6 +73,7 @@ impl FamilySettings {
         compaction.l0_trigger = tuning.l0_trigger;
         compaction.level_base_bytes = tuning.level_base(budget);
         compaction.level_multiplier = tuning.level_multiplier;
+        compaction.dynamic_levels = tuning.dynamic_levels;
         compaction.target_file_bytes = tuning.target_file_bytes;
         // What lives only so long is looked for as often, so that its space comes back.
         let ttl = (self.ttl_seconds > 0).then_some((self.ttl_seconds + 1).max(TTL_AGE_SECONDS_MIN));

@@ -16,5 +16,6 @@ pub(crate) mod pause;
 pub(crate) mod repair;
 pub(crate) mod repair_blobs;
 pub(crate) mod set_options;
+mod timestamps;
 pub(crate) mod verify;
 pub(crate) mod watched;

@@ -73,8 +73,11 @@ impl Db {
             let message = "files are removed already: nobody paused it";
             return Err(Error::invalid_argument(message));
         };
-        state.removal_pauses = left;
-        if left == 0 {
+        state.removal_pauses = match drumlin_base::bug!("removal-pauses-end-at-once") {
+            true => 0,
+            false => left,
+        };
+        if state.removal_pauses == 0 {
             store.remove_obsolete(&mut state);
             drop(state);
             store.settle_trash();

@@ -352,7 +352,9 @@ impl<'a> Lookup<'a> {
                 }
             }
             ValueKind::Value => self.decide(Some(value.bytes())),
-            ValueKind::Deletion | ValueKind::SingleDeletion => self.decide(None),
+            ValueKind::Deletion | ValueKind::DeletionWithTimestamp | ValueKind::SingleDeletion => {
+                self.decide(None)
+            }
             ValueKind::Merge => {
                 self.operands.push_older(value.pin());
                 return ControlFlow::Continue(());

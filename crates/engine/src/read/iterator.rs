@@ -208,6 +208,13 @@ impl DbIterator {
         self.walk().key()
     }
 
+    /// Whether the walk stands on a deletion: in a family whose keys end with timestamps
+    /// ([`Comparator::timestamp_bytes`](crate::Comparator::timestamp_bytes)), where each is an entry of its own.
+    #[inline]
+    pub fn is_deletion(&self) -> bool {
+        self.walk().is_deletion()
+    }
+
     /// The value; empty while the walk is not valid.
     ///
     /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`

@@ -29,7 +29,7 @@ impl Store {
             let before = self.oldest_wal.swap(oldest, Ordering::AcqRel);
             debug_assert!(before <= oldest, "a WAL that is in tables stays so");
         }
-        if state.removal_pauses > 0 {
+        if state.removal_pauses > 0 && !drumlin_base::bug!("removal-goes-on") {
             return 0;
         }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);

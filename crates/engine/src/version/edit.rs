@@ -36,6 +36,7 @@ pub(super) mod tag {
     pub(in crate::version) const OLD_BLOB_GARBAGE: u32 = 8195;
     pub(in crate::version) const OLD_WAL_ADDITION: u32 = 8196;
     pub(in crate::version) const OLD_WAL_DELETION: u32 = 8197;
+    pub(in crate::version) const FULL_HISTORY_TS_LOW: u32 = 8198;
     pub(in crate::version) const WAL_ADDITION: u32 = 8199;
     pub(in crate::version) const WAL_DELETION: u32 = 8200;
     pub(in crate::version) const PERSIST_TIMESTAMPS: u32 = 8201;
@@ -60,8 +61,6 @@ pub(super) mod file_tag {
     pub(in crate::version) const CHECKSUM: u32 = 7;
     pub(in crate::version) const CHECKSUM_FUNCTION: u32 = 8;
     pub(in crate::version) const TEMPERATURE: u32 = 9;
-    pub(in crate::version) const MIN_TIMESTAMP: u32 = 10;
-    pub(in crate::version) const MAX_TIMESTAMP: u32 = 11;
     pub(in crate::version) const UNIQUE_ID: u32 = 12;
     pub(in crate::version) const EPOCH: u32 = 13;
     pub(in crate::version) const COMPENSATED_RANGE_DELETION: u32 = 14;
@@ -186,6 +185,8 @@ pub struct VersionEdit {
     pub change: Option<Vec<u8>>,
     /// The WAL files that no family needs and that hold sections of two-phase commit which are needed.
     pub section_wals: Option<Vec<u64>>,
+    /// The family's history of timestamps is whole from here on only.
+    pub full_history_ts_low: Option<Vec<u8>>,
     /// The past that is kept from now on.
     pub history: Option<History>,
 }

@@ -71,6 +71,13 @@ impl VersionEdit {
             }
             tag::HISTORY => self.history = Some(History::decode(from.slice("history")?)?),
             tag::CHANGE => self.change = Some(from.slice("change")?.to_vec()),
+            tag::FULL_HISTORY_TS_LOW => {
+                let low = from.slice("lowest timestamp")?;
+                if low.is_empty() {
+                    return Err(cut("lowest timestamp"));
+                }
+                self.full_history_ts_low = Some(low.to_vec());
+            }
             tag::PERSIST_TIMESTAMPS => {
                 if from.slice("timestamp setting")? != [1] {
                     return Err(timestamps());
@@ -221,9 +228,6 @@ fn decode_table_field(file: &mut NewFile, tag: u32, body: &[u8]) -> Result<()> {
         }
         file_tag::TAIL_SIZE => file.tail_size = number(&mut field)?,
         file_tag::TIMESTAMPS_PERSISTED if byte()? != 1 => return Err(timestamps()),
-        file_tag::MIN_TIMESTAMP | file_tag::MAX_TIMESTAMP if !body.is_empty() => {
-            return Err(timestamps());
-        }
         file_tag::PATH_ID => refuse_other_paths(u32::from(byte()?))?,
         _ if tag & file_tag::MUST_UNDERSTAND != 0 => {
             let message = format!("the MANIFEST describes a table with the unknown field {tag}");

@@ -74,6 +74,10 @@ impl VersionEdit {
         if self.drop_family {
             put_varint32(out, tag::DROP_FAMILY);
         }
+        if let Some(low) = &self.full_history_ts_low {
+            put_varint32(out, tag::FULL_HISTORY_TS_LOW);
+            put_slice(out, low);
+        }
         if let Some(remaining) = self.atomic_group_remaining {
             put_number(out, tag::ATOMIC_GROUP, Some(u64::from(remaining)));
         }

@@ -22,6 +22,8 @@ pub struct FamilyVersions {
     pub current: Arc<Version>,
     /// The epoch of the next table of L0.
     pub(super) next_epoch: u64,
+    /// Its history of timestamps is whole from here on only; `None` where all of it is.
+    pub full_history_ts_low: Option<Vec<u8>>,
     /// Per level, the internal key at which the next compaction begins.
     pub(super) cursors: BTreeMap<u32, Vec<u8>>,
 }
@@ -35,6 +37,7 @@ impl FamilyVersions {
             log_number,
             current: Arc::new(Version::empty()),
             next_epoch: 1,
+            full_history_ts_low: None,
             cursors: BTreeMap::new(),
         }
     }

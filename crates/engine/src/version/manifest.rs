@@ -255,6 +255,10 @@ fn family_edits(family: &FamilyVersions) -> Vec<VersionEdit> {
     let version = &family.current;
     if let Some(edit) = edits.last_mut() {
         edit.compact_cursors = family.compact_cursors();
+        if !drumlin_base::bug!("lowest-timestamp-forgotten") {
+            edit.full_history_ts_low
+                .clone_from(&family.full_history_ts_low);
+        }
         for blob in version.blobs().values() {
             edit.blob_additions.push((*blob.addition).clone());
             if blob.garbage_count > 0 {

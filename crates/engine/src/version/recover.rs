@@ -96,6 +96,7 @@ struct Reading {
     order: Option<KeyOrder>,
     builder: VersionBuilder,
     log_number: u64,
+    full_history_ts_low: Option<Vec<u8>>,
     cursors: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -188,6 +189,7 @@ impl<'a> Replay<'a> {
             order,
             builder: VersionBuilder::new(Arc::new(Version::empty())),
             log_number,
+            full_history_ts_low: None,
             cursors: BTreeMap::new(),
         }
     }
@@ -310,6 +312,10 @@ impl Reading {
         }
         // Writers were seen to let it go back, and readers to pass over that.
         self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
+        if edit.full_history_ts_low.is_some() {
+            self.full_history_ts_low
+                .clone_from(&edit.full_history_ts_low);
+        }
         self.cursors.extend(edit.compact_cursors.iter().cloned());
         self.builder.apply(edit).map_err(|error| self.named(error))
     }
@@ -334,6 +340,7 @@ impl Reading {
             log_number: self.log_number,
             current,
             next_epoch,
+            full_history_ts_low: self.full_history_ts_low,
             cursors: self.cursors,
         }))
     }

@@ -605,6 +605,11 @@ pub(super) fn apply_edits(
             || !edit.blob_additions.is_empty()
             || !edit.blob_garbage.is_empty();
         family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
+        if edit.full_history_ts_low.is_some() {
+            family
+                .full_history_ts_low
+                .clone_from(&edit.full_history_ts_low);
+        }
         family.cursors.extend(edit.compact_cursors.iter().cloned());
         let epochs = edit.new_files.iter().map(|(_, file)| file.epoch + 1);
         family.next_epoch = epochs.fold(family.next_epoch, u64::max);

@@ -69,6 +69,7 @@ fn full_edit() -> VersionEdit {
         synced_from: Some(300),
         change: Some(b"a change".to_vec()),
         section_wals: Some(vec![17, 300]),
+        full_history_ts_low: Some(b"12345678".to_vec()),
         history: Some(History {
             keep_seconds: 3600,
             every_seconds: 60,

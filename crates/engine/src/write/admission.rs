@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use drumlin_base::{Error, ErrorKind, MemoryUse, Result, ValueKind};
+use drumlin_base::{Error, ErrorKind, KeyOrder, MemoryUse, Result, ValueKind};
 
 use crate::family::column_family::Family;
 use crate::store::state::FamilyState;
 use crate::watch::events::Health;
-use crate::write::batch::WriteBatch;
+use crate::write::batch::{BatchRecord, WriteBatch};
 use crate::write::commit::{LogState, PendingWrite};
 use crate::write::env::WriteEnv;
 
@@ -212,6 +212,7 @@ impl WriteEnv {
                 return Err(Error::new(ErrorKind::TooLarge, message));
             }
             check_kind(record.kind, family, self.store.id.leveldb)?;
+            check_timestamp(&record, &family.options.order)?;
             if record.kind == ValueKind::RangeDeletion
                 && family
                     .options
@@ -237,6 +238,26 @@ fn check_kind(kind: ValueKind, family: &Family, leveldb: bool) -> Result<()> {
         return Err(Error::not_supported(format!(
             "{kind:?} in a LevelDB directory; open it with DirectoryFormat::RocksDb to convert it"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses what a family whose keys end with timestamps cannot hold. The WAL may have such records of another engine.
+///
+/// # Errors
+/// `NotSupported` for ranges and operands; `InvalidArgument` for a key that is too short for a timestamp.
+pub(crate) fn check_timestamp(record: &BatchRecord<'_>, order: &KeyOrder) -> Result<()> {
+    let timestamp_bytes = order.timestamp_bytes();
+    if timestamp_bytes == 0 {
+        return Ok(());
+    }
+    if let ValueKind::RangeDeletion | ValueKind::Merge = record.kind {
+        let message = format!("{:?} of keys with timestamps", record.kind);
+        return Err(Error::not_supported(message));
+    }
+    if record.key.len() < timestamp_bytes {
+        let message = "a key is too short to end with a timestamp";
+        return Err(Error::invalid_argument(message));
     }
     Ok(())
 }

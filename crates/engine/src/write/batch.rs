@@ -172,7 +172,9 @@ impl WriteBatch {
             ValueKind::RangeDeletion => (tag::DELETE_RANGE, tag::FAMILY_DELETE_RANGE),
             ValueKind::BlobIndex => (tag::BLOB_INDEX, tag::FAMILY_BLOB_INDEX),
             ValueKind::WideColumnEntity => (tag::ENTITY, tag::FAMILY_ENTITY),
-            ValueKind::Deletion => return self.delete_cf(family, key),
+            ValueKind::Deletion | ValueKind::DeletionWithTimestamp => {
+                return self.delete_cf(family, key);
+            }
             ValueKind::SingleDeletion => return self.single_delete_cf(family, key),
         };
         self.add_pair(tags, family, key, value)

@@ -60,6 +60,8 @@ mod sizes_and_removal;
 #[cfg(test)]
 mod styles;
 #[cfg(test)]
+mod timestamps;
+#[cfg(test)]
 mod transaction_ranges;
 #[cfg(test)]
 mod transactions;

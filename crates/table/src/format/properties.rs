@@ -324,7 +324,12 @@ impl TableProperties {
         self.raw_key_size += key_bytes as u64;
         self.raw_value_size += value_bytes as u64;
         let kind = tag_kind(tag);
-        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
+        let deletions = [
+            ValueKind::Deletion as u8,
+            ValueKind::SingleDeletion as u8,
+            ValueKind::DeletionWithTimestamp as u8,
+        ];
+        if deletions.contains(&kind) {
             self.num_deletions += 1;
         } else if kind == ValueKind::Merge as u8 {
             self.num_merge_operands += 1;

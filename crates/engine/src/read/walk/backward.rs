@@ -55,6 +55,7 @@ impl Walk {
     /// Looks at all versions of `self.key`, oldest first, and leaves the cursor before them.
     fn gather_backward(&mut self) -> Decision {
         self.operands.clear();
+        self.is_behind_deletion = false;
         let mut found = None;
         let mut steps = 0;
         while self.cursor.valid() {
@@ -95,8 +96,9 @@ impl Walk {
             return Ok(());
         }
         let kind = ValueKind::from_byte(tag_kind(tag))?;
+        self.is_behind_deletion = kind == ValueKind::DeletionWithTimestamp;
         match kind {
-            ValueKind::Value => {
+            ValueKind::Value | ValueKind::DeletionWithTimestamp => {
                 self.operands.clear();
                 *found = Some(Base::Value);
                 self.value.keep(&self.cursor);
@@ -160,6 +162,7 @@ impl Walk {
             .then(|| split_internal(self.cursor.key()))
         {
             Some(Some((user_key, tag))) if is_same(&self.context.order, user_key, &self.key) => {
+                self.is_behind_deletion = tag_kind(tag) == ValueKind::DeletionWithTimestamp as u8;
                 self.decide_forward(tag_seqno(tag), tag_kind(tag))
             }
             _ => match self.cursor.status() {

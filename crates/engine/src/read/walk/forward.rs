@@ -100,7 +100,7 @@ impl Walk {
             Err(error) => return Decision::Failed(error),
         };
         match kind {
-            ValueKind::Value => Decision::Shown(Place::Direct),
+            ValueKind::Value | ValueKind::DeletionWithTimestamp => Decision::Shown(Place::Direct),
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
                 self.note_dead();
@@ -145,7 +145,9 @@ impl Walk {
             let blob;
             let existing = match kind {
                 ValueKind::Merge => continue,
-                ValueKind::Deletion | ValueKind::SingleDeletion => break,
+                ValueKind::Deletion
+                | ValueKind::DeletionWithTimestamp
+                | ValueKind::SingleDeletion => break,
                 ValueKind::Value => Ok(self.cursor.value()),
                 ValueKind::WideColumnEntity => default_column(self.cursor.value()),
                 ValueKind::BlobIndex => {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::bytes::LocalPool;
-use drumlin_base::key::is_same_bytes;
-use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
+use drumlin_base::key::{is_same_bytes, tag_kind};
+use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo, ValueKind};
 use drumlin_fs::process::Process;
 use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
@@ -108,6 +108,8 @@ pub struct Walk {
     /// The user key of `Saved` and `Behind`; while skipping, the key whose versions are skipped.
     pub(in crate::read) key: Vec<u8>,
     pub(in crate::read) value: SavedValue,
+    /// Whether what was saved going backward is a deletion with a timestamp.
+    pub(in crate::read) is_behind_deletion: bool,
     pub(in crate::read) blob: LazyBlob,
     pub(in crate::read) operands: MergeOperands,
     /// The internal key sought last, kept for its capacity.
@@ -160,6 +162,7 @@ impl Walk {
             place: Place::Nowhere,
             key: Vec::new(),
             value: SavedValue::default(),
+            is_behind_deletion: false,
             operands: MergeOperands::default(),
             target: Vec::new(),
             prefix: Vec::new(),
@@ -202,6 +205,18 @@ impl Walk {
             Place::Direct | Place::DirectBlob => checked_parts(&self.cursor).0,
             Place::Saved | Place::Behind | Place::BehindBlob => &self.key,
             Place::Nowhere => &[],
+        }
+    }
+
+    /// Whether the walk stands on a deletion, as it does in a family whose keys end with timestamps.
+    #[inline]
+    pub fn is_deletion(&self) -> bool {
+        match self.place {
+            Place::Direct => {
+                tag_kind(checked_parts(&self.cursor).1) == ValueKind::DeletionWithTimestamp as u8
+            }
+            Place::Behind => self.is_behind_deletion,
+            _ => false,
         }
     }
 
