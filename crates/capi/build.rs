@@ -56,7 +56,7 @@ fn main() {
         handles: c::handles(&read("abi/handles.tsv")),
     };
     write("shells.rs", &shells::shells(&tables, version));
-    write("fields.rs", &fields::fields(&tables));
+    write("fields.rs", &fields::fields(&tables, version));
     let numbers = statistics::numbers(&read("abi/statistics.tsv"), &abi);
     write("statistics.rs", &numbers);
     write("perf.rs", &statistics::perf(&read("abi/perf.tsv")));

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::c::{OptionRow, Tables, number};
+use crate::c::{OptionRow, Tables, Version, number};
 
-pub(crate) fn fields(tables: &Tables) -> String {
+/// With the defaults of `version`.
+pub(crate) fn fields(tables: &Tables, version: Version) -> String {
     let mut text = String::new();
     let mut objects: BTreeMap<&str, Vec<&OptionRow>> = BTreeMap::new();
     for row in &tables.options {
         objects.entry(&row.object).or_default().push(row);
     }
     for (object, rows) in objects {
-        object_text(&mut text, object, &rows);
+        object_text(&mut text, object, &rows, version);
     }
     for (object, row) in &tables.handles {
         let name = row.rust.strip_prefix("fields::");
@@ -53,22 +54,35 @@ pub(crate) fn type_name(object: &str) -> String {
     words.map(capital).collect()
 }
 
-/// The type and the default of an option.
-fn option_type(row: &OptionRow) -> (&str, String) {
+/// The type of an option.
+fn option_type(row: &OptionRow) -> &str {
     match row.kind.as_str() {
-        "flag" => ("bool", (row.default != "0").to_string()),
-        "byte" => ("u8", row.default.clone()),
-        "int8" => ("i8", row.default.clone()),
-        kind => {
-            let kind = number(kind).unwrap_or_else(|| panic!("the option type {kind:?}"));
-            let is_whole = kind == "f64" && !row.default.contains('.');
-            let point = if is_whole { ".0" } else { "" };
-            (kind, format!("{}{point}", row.default))
-        }
+        "flag" => "bool",
+        "byte" => "u8",
+        "int8" => "i8",
+        kind => number(kind).unwrap_or_else(|| panic!("the option type {kind:?}")),
     }
 }
 
-fn object_text(text: &mut String, object: &str, rows: &[&OptionRow]) {
+/// The default of an option in `version`: in the table the first one, then `;9.11=6` for each version that changed it.
+fn default_of(row: &OptionRow, version: Version) -> String {
+    let mut told = row.default.split(';');
+    let first = told.next().unwrap_or_default();
+    let later = told.filter_map(|change| {
+        let (since, value) = change
+            .split_once('=')
+            .unwrap_or_else(|| panic!("the default {change:?}"));
+        (Version::of(since) <= version).then_some(value)
+    });
+    let value = later.last().unwrap_or(first);
+    match option_type(row) {
+        "bool" => (value != "0").to_string(),
+        "f64" if !value.contains('.') => format!("{value}.0"),
+        _ => value.to_owned(),
+    }
+}
+
+fn object_text(text: &mut String, object: &str, rows: &[&OptionRow], version: Version) {
     let name = type_name(object);
     let _ = writeln!(
         text,
@@ -80,12 +94,12 @@ fn object_text(text: &mut String, object: &str, rows: &[&OptionRow]) {
             text,
             "    pub(crate) {}: Option<{}>,",
             field(row),
-            option_type(row).0
+            option_type(row)
         );
     }
     let _ = writeln!(text, "}}\nimpl {name} {{");
     for row in rows {
-        let (kind, default) = option_type(row);
+        let (kind, default) = (option_type(row), default_of(row, version));
         let _ = writeln!(
             text,
             "    pub(crate) fn {}(&self) -> {kind} {{\n        self.{}.unwrap_or({default})\n    }}",
@@ -107,7 +121,7 @@ fn by_name(text: &mut String, name: &str, rows: &[&OptionRow]) {
          pub(crate) fn set_by_name(&mut self, name: &str, value: &str) -> Option<bool> {{\n        match name {{"
     );
     for row in rows {
-        let parse = match option_type(row).0 {
+        let parse = match option_type(row) {
             "bool" => "flag_of(value)",
             "f64" => "value.parse().ok()",
             _ => "number_of(value)",
@@ -127,7 +141,7 @@ fn by_name(text: &mut String, name: &str, rows: &[&OptionRow]) {
          pub(crate) fn listed(&self) -> Vec<(&'static str, String, bool)> {{\n        vec!["
     );
     for row in rows {
-        let shown = match option_type(row).0 {
+        let shown = match option_type(row) {
             "bool" => format!("u8::from(self.{}()).to_string()", field(row)),
             "f64" => format!("format!(\"{{:.6}}\", self.{}())", field(row)),
             _ => format!("self.{}().to_string()", field(row)),

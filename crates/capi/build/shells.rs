@@ -206,11 +206,6 @@ impl Shell<'_> {
                 "{PROMISE}    unsafe {{ refuse(NAME, {}) }};",
                 errptr.name
             );
-        } else if parameters.iter().any(|p| p.name == "errs") {
-            let _ = writeln!(
-                text,
-                "{PROMISE}    unsafe {{ refuse_each(NAME, errs, num_keys) }};"
-            );
         } else if let Some(object) = has("rocksdb_writebatch_t*")
             .or(has("rocksdb_readoptions_t*"))
             .or(self.refuses_committing())

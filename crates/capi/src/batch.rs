@@ -12,6 +12,7 @@ use crate::database::Database;
 use crate::error::not_implemented;
 use crate::family::Family;
 use crate::fields::Writeoptions;
+use crate::timestamps;
 
 /// What the handle holds: the batch, the first thing that did not fit, which the write reports, and lengths and counts at
 /// the savepoints.
@@ -20,6 +21,8 @@ pub(crate) struct Batch {
     pub(crate) batch: WriteBatch,
     refused: Option<Error>,
     savepoints: Vec<(usize, u32)>,
+    /// Where each record that ends with a timestamp of its own was added.
+    stamped: Vec<usize>,
 }
 
 /// Where the number of records stands in a batch's bytes.
@@ -44,6 +47,27 @@ impl Batch {
         }
     }
 
+    /// The same, of records of `family` with `timestamp` behind the key.
+    pub(crate) fn change_stamped(
+        &mut self,
+        family: Option<&Family>,
+        timestamp: &[u8],
+        change: impl FnOnce(&mut WriteBatch, u32) -> Result<()>,
+    ) {
+        let at = self.batch.len();
+        let id = id_of(family);
+        let checked = match family {
+            Some(family) => timestamps::check(&family.0, timestamp),
+            None => Ok(()),
+        };
+        match checked.and_then(|()| change(&mut self.batch, id)) {
+            Ok(()) => self.stamped.push(at),
+            Err(error) => {
+                self.refused.get_or_insert(error);
+            }
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         self.refused
             .as_ref()
@@ -56,8 +80,31 @@ impl Batch {
             true => of_families_there(db, &self.batch)?,
             false => self.batch.clone(),
         };
-        db.write(batch, &options.to_engine()?)
-            .map_err(as_of_a_write)
+        let written = match db.has_timestamps() {
+            false => db.write(batch, &options.to_engine()?),
+            true => {
+                self.check_stamps(db)?;
+                db.write_stamped(batch, &options.to_engine()?)
+            }
+        };
+        written.map_err(as_of_a_write)
+    }
+
+    /// Refuses records without a timestamp in families whose keys have some.
+    fn check_stamps(&self, db: &Database) -> Result<()> {
+        let families = db.db().families();
+        let timed = families
+            .iter()
+            .filter(|it| it.order().timestamp_bytes() > 0);
+        let timed: Vec<u32> = timed.map(drumlin::ColumnFamily::id).collect();
+        let records = self.batch.iter().filter_map(Result::ok);
+        let count = records.filter(|it| timed.contains(&it.family)).count();
+        match count == self.stamped.len() {
+            true => Ok(()),
+            false => Err(Error::invalid_argument(
+                "write batch must have timestamp(s) set",
+            )),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -74,6 +121,7 @@ impl Batch {
         let (len, count) = self.pop()?;
         let mut bytes = self.batch.bytes().to_vec();
         bytes.truncate(len);
+        self.stamped.retain(|at| *at < len);
         if let Some(place) = bytes.get_mut(COUNT_AT) {
             place.copy_from_slice(&count.to_le_bytes());
         }

@@ -28,6 +28,7 @@ pub(crate) use crate::snapshot::calls::*;
 pub(crate) use crate::statistics::calls::*;
 pub(crate) use crate::table_options::calls::*;
 pub(crate) use crate::table_writer::calls::*;
+pub(crate) use crate::timestamps::calls::*;
 pub(crate) use crate::transaction::calls::*;
 pub(crate) use crate::transform::calls::*;
 pub(crate) use crate::write_buffers::calls::*;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::{
     CancelToken, ColumnFamily, Db, Follower, Result, TransactionDb, WriteBatch, WriteOptions,
@@ -10,6 +11,7 @@ use drumlin::{
 use drumlin_base::sync::Mutex;
 
 use crate::family::Family;
+use crate::timestamps;
 
 /// What the handle holds. Closed when it is dropped, whatever else still holds the engine: iterators, snapshots and
 /// families go on reading.
@@ -23,6 +25,8 @@ pub(crate) struct Database {
     is_owner: bool,
     /// Which catches up, of a secondary.
     follower: Option<Follower>,
+    /// Whether a family's keys have timestamps.
+    has_timestamps: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Database {
@@ -33,12 +37,14 @@ impl fmt::Debug for Database {
 
 impl Database {
     pub(crate) fn new(db: Db) -> Self {
+        let has_timestamps = db.families().iter().any(is_timed);
         Self {
             db,
             locks: None,
             by_hand: by_hand(),
             is_owner: true,
             follower: None,
+            has_timestamps: Arc::new(AtomicBool::new(has_timestamps)),
         }
     }
 
@@ -67,6 +73,7 @@ impl Database {
             by_hand: by_hand(),
             is_owner: true,
             follower: None,
+            has_timestamps: Arc::default(), // Refused there.
         }
     }
 
@@ -78,6 +85,7 @@ impl Database {
             by_hand: Arc::clone(&self.by_hand),
             is_owner: false,
             follower: None,
+            has_timestamps: Arc::clone(&self.has_timestamps),
         }
     }
 
@@ -90,6 +98,17 @@ impl Database {
         family.map_or_else(|| self.db.default_family(), |family| &family.0)
     }
 
+    pub(crate) fn has_timestamps(&self) -> bool {
+        self.has_timestamps.load(Ordering::Acquire)
+    }
+
+    /// Notes that `family` is new.
+    pub(crate) fn note(&self, family: &ColumnFamily) {
+        if is_timed(family) {
+            self.has_timestamps.store(true, Ordering::Release);
+        }
+    }
+
     /// Compacts a range, unless compactions by hand are off.
     pub(crate) fn compact(
         &self,
@@ -99,7 +118,12 @@ impl Database {
     ) -> Result<()> {
         let cancel = self.by_hand.lock().clone();
         match cancel {
-            Some(cancel) => self.db.compact_range_until(family, begin, end, &cancel),
+            Some(cancel) => {
+                let begin = begin.map(|key| timestamps::first(family, key));
+                let end = end.map(|key| timestamps::last(family, key));
+                self.db
+                    .compact_range_until(family, begin.as_deref(), end.as_deref(), &cancel)
+            }
             None => Ok(()),
         }
     }
@@ -121,13 +145,30 @@ impl Database {
         self.locks.as_ref()
     }
 
-    /// Writes `batch`, as a transaction of its own where transactions lock what they write.
+    /// Writes `batch`, whose keys end with timestamps where the family's do.
+    pub(crate) fn write_stamped(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.db.write(batch, options)
+    }
+
+    /// Writes `batch`, which has no timestamps, as a transaction of its own where transactions lock what they write.
     pub(crate) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        if self.has_timestamps() {
+            let families = self.db.families();
+            for record in batch.iter() {
+                let id = record?.family;
+                let family = families.iter().find(|family| family.id() == id);
+                family.map_or(Ok(()), timestamps::refuse)?;
+            }
+        }
         match &self.locks {
             Some(locks) => locks.write(batch, options).map(drop),
             None => self.db.write(batch, options),
         }
     }
+}
+
+fn is_timed(family: &ColumnFamily) -> bool {
+    family.order().timestamp_bytes() > 0
 }
 
 fn by_hand() -> Arc<Mutex<Option<CancelToken>>> {
@@ -137,6 +178,12 @@ fn by_hand() -> Arc<Mutex<Option<CancelToken>>> {
 impl Drop for Database {
     fn drop(&mut self) {
         if self.is_owner {
+            if self.has_timestamps() {
+                // RocksDB since 8.3 reads no keys with timestamps from a WAL without their sizes, which 7.8 does not know.
+                for family in self.db.families().iter().filter(|family| is_timed(family)) {
+                    let _ = self.db.flush_cf(family); // It stays in the WAL.
+                }
+            }
             // RocksDB's function has no place for an error; the database is closed all the same.
             let _ = self.db.clone().close();
         }

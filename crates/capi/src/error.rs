@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use drumlin::{Error, ErrorKind, Result};
-use drumlin_ffi::bytes::{to_c, to_c_text};
+use drumlin_ffi::bytes::to_c;
 use drumlin_ffi::error::{Words, put};
 
 const WORDS: Words = Words {
@@ -56,15 +56,6 @@ pub(crate) fn not_implemented(function: &str) -> Error {
 pub(crate) unsafe fn refuse(function: &str, errptr: *mut *mut c_char) {
     // SAFETY: the caller's promise.
     unsafe { put(errptr, &text_of(&not_implemented(function))) };
-}
-
-/// # Safety
-/// `errs` has `count` places for texts, whatever is in them.
-pub(crate) unsafe fn refuse_each(function: &str, errs: *mut *mut c_char, count: usize) {
-    for at in 0..count {
-        // SAFETY: the caller's promise.
-        unsafe { set(errs, at, to_c_text(&text_of(&not_implemented(function)))) };
-    }
 }
 
 /// Puts `value` to place `at` of an array, if there is one.

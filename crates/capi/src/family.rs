@@ -339,7 +339,13 @@ pub(crate) mod calls {
         }
         let mut options = options.to_family()?;
         options.ttl = ttl;
-        db.db().create_family(&name, options).map(Family)
+        if options.order.timestamp_bytes() > 0 && (ttl.is_some() || db.locks().is_some()) {
+            let what = "transactions and times to live of keys with timestamps";
+            return Err(Error::not_supported(what));
+        }
+        let family = db.db().create_family(&name, options)?;
+        db.note(&family);
+        Ok(Family(family))
     }
 
     pub(crate) fn get_default_column_family_handle(db: &Database) -> Family {

@@ -10,11 +10,14 @@ use crate::error::{guard, set};
 use crate::family::Family;
 use crate::indexed_batch::Overlaid;
 use crate::small_options::Reads;
+use crate::timestamps::{self, TimedWalk};
 
 /// What the handle holds. It stays readable when the database is closed.
 pub(crate) enum Walk {
     /// What is stored.
     Stored(DbIterator, Box<Begun>),
+    /// What is stored, as it was at a timestamp.
+    Timed(Box<TimedWalk>, Box<Begun>),
     /// What is stored, with writes that are not made yet on top.
     Overlaid(Box<Overlaid>),
     /// It could not be begun.
@@ -26,6 +29,7 @@ macro_rules! on {
     ($walk:expr, $name:ident => $do:expr, $otherwise:expr) => {
         match $walk {
             Walk::Stored($name, _) => $do,
+            Walk::Timed($name, _) => $do,
             Walk::Overlaid($name) => $do,
             Walk::Refused(_) => $otherwise,
         }
@@ -44,6 +48,15 @@ pub(crate) struct Begun {
 impl Walk {
     pub(crate) fn begin(db: &Database, options: &Reads, family: Option<&Family>) -> Self {
         let is_tailing = options.fields.tailing();
+        match timestamps::of_read(db, db.family(family), options) {
+            Err(error) => return Self::Refused(error),
+            Ok(Some(_)) if is_tailing => {
+                let message = "tailing=true of keys with timestamps";
+                return Self::Refused(Error::not_supported(message));
+            }
+            Ok(Some(at)) => return Self::begin_timed(db, options, db.family(family), &at),
+            Ok(None) => {}
+        }
         match options.to_engine_with_bounds() {
             Err(error) => Self::Refused(error),
             Ok(options) => {
@@ -56,6 +69,34 @@ impl Walk {
                 walk
             }
         }
+    }
+
+    fn begin_timed(db: &Database, options: &Reads, family: &ColumnFamily, at: &[u8]) -> Self {
+        match options.to_engine_with_bounds() {
+            Err(error) => Self::Refused(error),
+            Ok(options) => {
+                let options = timestamps::bounded(family, options);
+                let walk = db.db().iter_cf(family, options.clone());
+                Self::timed(walk, db.db(), family, options, at)
+            }
+        }
+    }
+
+    fn timed(
+        walk: DbIterator,
+        db: &Db,
+        family: &ColumnFamily,
+        options: ReadOptions,
+        at: &[u8],
+    ) -> Self {
+        let walk = TimedWalk::new(walk, family.order(), at);
+        let begun = Begun {
+            db: db.clone(),
+            family: family.clone(),
+            options,
+            is_tailing: false,
+        };
+        Self::Timed(Box::new(walk), Box::new(begun))
     }
 
     /// Looks at what is stored now, where it is to be seen.
@@ -101,6 +142,12 @@ impl Walk {
                 *walk = begun.db.iter_cf(&begun.family, begun.options.clone());
                 Ok(())
             }
+            Self::Timed(walk, begun) => {
+                begun.options.snapshot = None;
+                let anew = begun.db.iter_cf(&begun.family, begun.options.clone());
+                **walk = TimedWalk::new(anew, begun.family.order(), walk.at());
+                Ok(())
+            }
             Self::Overlaid(_) => Err(Error::not_supported("Refresh() is not supported")),
             Self::Refused(error) => Err(error.duplicate()),
         }
@@ -108,8 +155,13 @@ impl Walk {
 
     /// A walk as this one was begun, with `writes` on top.
     pub(crate) fn overlaid(self, writes: &WriteBatch, family: Option<&Family>) -> Self {
-        let Self::Stored(_, begun) = self else {
-            return self;
+        let begun = match self {
+            Self::Stored(_, begun) => begun,
+            Self::Timed(..) => {
+                let message = "a batch with an index over keys with timestamps";
+                return Self::Refused(Error::not_supported(message));
+            }
+            other => return other,
         };
         let family = family.map_or(&begun.family, |family| &family.0);
         let made = Overlaid::new(writes, &begun.db, family, begun.options.clone());
@@ -153,13 +205,22 @@ unsafe extern "C" fn rocksdb_create_iterators(
     let begin = || {
         let reads = options.to_engine_with_bounds()?;
         let view = db.db().view();
-        let walks = families.iter().map(|family| match reads.snapshot {
-            Some(_) => db.db().iter_cf(&family.0, reads.clone()),
-            None => view.iter_cf(&family.0, &reads),
+        let walks = families.iter().map(|family| {
+            let at = timestamps::of_read(db, &family.0, options)?;
+            let reads = match &at {
+                Some(_) => timestamps::bounded(&family.0, reads.clone()),
+                None => reads.clone(),
+            };
+            let walk = match reads.snapshot {
+                Some(_) => db.db().iter_cf(&family.0, reads.clone()),
+                None => view.iter_cf(&family.0, &reads),
+            };
+            Ok(match at {
+                Some(at) => Walk::timed(walk, db.db(), &family.0, reads, &at),
+                None => Walk::of(walk, db.db(), &family.0, reads),
+            })
         });
-        let walks = walks.zip(&families);
-        let walks = walks.map(|(walk, family)| Walk::of(walk, db.db(), &family.0, reads.clone()));
-        Ok(walks.collect::<Vec<_>>())
+        walks.collect::<Result<Vec<_>>>()
     };
     // SAFETY: as above.
     let walks = unsafe { guard(NAME, errptr, begin) };
@@ -245,6 +306,14 @@ pub(crate) mod calls {
     /// As above.
     pub(crate) fn iter_value(walk: &Walk) -> Option<&[u8]> {
         on!(walk, walk => walk.valid().then(|| walk.value()), None)
+    }
+
+    /// Keys of families without timestamps have none: no bytes, of a key that is there.
+    pub(crate) fn iter_timestamp(walk: &Walk) -> Option<&[u8]> {
+        match walk {
+            Walk::Timed(walk, _) => walk.valid().then(|| walk.timestamp()),
+            walk => iter_valid(walk).then_some(&[]),
+        }
     }
 
     pub(crate) fn iter_get_error(walk: &Walk) -> Result<()> {

@@ -49,6 +49,8 @@ mod statistics;
 mod stored_options;
 mod table_options;
 mod table_writer;
+mod timestamped_gets;
+mod timestamps;
 mod transaction;
 mod transform;
 mod write_buffers;

@@ -39,6 +39,7 @@ pub(crate) fn lines(options: &OpenOptions, families: &[Named<'_>], db: &Db) -> V
             env!("DRUMLIN_ABI_SERVED"),
             env!("CARGO_PKG_VERSION")
         ),
+        format!("Fast CRC32 supported: {}", fast_crc32()),
         "Jemalloc supported: 0".to_owned(),
         format!("DB SUMMARY: {}", db.path().display()),
     ];
@@ -64,6 +65,22 @@ pub(crate) fn lines(options: &OpenOptions, families: &[Named<'_>], db: &Db) -> V
     lines
 }
 
+/// Whether the processor has instructions for the checksum, which are used where they are there, in RocksDB's words.
+fn fast_crc32() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    return match std::arch::is_x86_feature_detected!("sse4.2") {
+        true => "Supported on x86",
+        false => "Not supported on x86",
+    };
+    #[cfg(target_arch = "aarch64")]
+    return match std::arch::is_aarch64_feature_detected!("crc") {
+        true => "Supported on Arm64",
+        false => "Not supported on Arm64",
+    };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    "Not supported"
+}
+
 fn list(lines: &mut Vec<String>, options: &OpenOptions, is_wanted: impl Fn(bool) -> bool) {
     for (name, value, was_set) in options.fields.listed() {
         if is_wanted(was_set) {
@@ -74,6 +91,17 @@ fn list(lines: &mut Vec<String>, options: &OpenOptions, is_wanted: impl Fn(bool)
         lines.push(format!(
             "{:>47}: {collector}",
             "Options.table_properties_collectors"
+        ));
+    }
+    if let Some(cuckoo) = &options.recorded.cuckoo {
+        lines.push(format!(
+            "{:>47}: BlockBasedTable, in place of CuckooTable with hash_table_ratio: {}, max_search_depth: {}, \
+             cuckoo_block_size: {}, identity_as_first_hash: {}",
+            "Options.table_factory",
+            cuckoo.hash_ratio(),
+            cuckoo.max_search_depth(),
+            cuckoo.cuckoo_block_size(),
+            u8::from(cuckoo.identity_as_first_hash())
         ));
     }
     let blocks = options.blocks.clone().unwrap_or_default();

@@ -4,17 +4,28 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
 
 use drumlin::{ColumnFamily, Db, Error, Result};
-use drumlin_ffi::bytes::{array, path};
+use drumlin_ffi::bytes::{array, path, slice};
 use drumlin_ffi::error::guard_infallible;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
 use crate::error::{guard, set};
 use crate::family::Family;
-use crate::fields::{Flushoptions, Ingestexternalfileoptions, SizeApproximationOptions};
+use crate::fields::{
+    Compactoptions, Flushoptions, Ingestexternalfileoptions, SizeApproximationOptions,
+};
 use crate::reads::families;
 use crate::snapshot::ErrPtr;
+use crate::timestamps;
 use crate::transaction::{OptimisticDatabase, TransactionDatabase};
+
+/// `rocksdb_compactoptions_t`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CompactOptions {
+    pub(crate) fields: Compactoptions,
+    /// Nobody will read below it.
+    full_history_ts_low: Option<Vec<u8>>,
+}
 
 /// `rocksdb_checkpoint_t`: the database that is copied.
 #[derive(Debug)]
@@ -24,6 +35,21 @@ impl Checkpoint {
     pub(crate) fn db(&self) -> &Db {
         &self.0
     }
+}
+
+/// The timestamp is copied.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_compactoptions_set_full_history_ts_low(
+    options: *mut Handle<CompactOptions>,
+    low: *mut c_char,
+    len: usize,
+) {
+    const NAME: &str = "rocksdb_compactoptions_set_full_history_ts_low";
+    // SAFETY: the C program's promise.
+    let options = unsafe { handle::get_mut(options, NAME) };
+    // SAFETY: as above.
+    let low = (!low.is_null()).then(|| unsafe { slice(low, len, NAME) });
+    options.full_history_ts_low = low.map(<[u8]>::to_vec);
 }
 
 /// The number of a property; -1 where there is none or it is no number.
@@ -136,7 +162,13 @@ impl Ranges {
         let begins = unsafe { array(self.begins, self.begin_lens, count, function) };
         // SAFETY: as above.
         let ends = unsafe { array(self.ends, self.end_lens, count, function) };
+        let place = |key: &[u8]| timestamps::first(family, key);
         let ranges: Vec<_> = begins.into_iter().zip(ends).collect();
+        let ranges: Vec<_> = ranges
+            .iter()
+            .map(|(begin, end)| (place(begin), place(end)))
+            .collect();
+        let ranges: Vec<(&[u8], &[u8])> = ranges.iter().map(|(a, b)| (&a[..], &b[..])).collect();
         let tell = || db.db().approximate_sizes(family, &ranges);
         // SAFETY: as above.
         let told = unsafe { guard(function, errptr, tell) };
@@ -482,8 +514,8 @@ pub(crate) mod calls {
     use drumlin::{Error, ErrorKind, Result};
     use drumlin_ffi::bytes::path_of;
 
-    use super::{Checkpoint, Database, Family, Flushoptions, TransactionDatabase};
-    use crate::fields::{Compactoptions, Flushwaloptions, WaitForCompactOptions};
+    use super::{Checkpoint, CompactOptions, Database, Family, Flushoptions, TransactionDatabase};
+    use crate::fields::{Flushwaloptions, WaitForCompactOptions};
     use crate::small_options::Reads;
 
     pub(crate) fn flush_cf(
@@ -586,10 +618,18 @@ pub(crate) mod calls {
     pub(crate) fn compact_range_cf_opt(
         db: &Database,
         family: Option<&Family>,
-        _options: Option<&mut Compactoptions>,
+        options: Option<&mut CompactOptions>,
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) {
+        if let Some(low) = options.and_then(|options| options.full_history_ts_low.clone()) {
+            let raised = db
+                .db()
+                .increase_full_history_ts_low(db.family(family), &low);
+            if raised.is_err() {
+                return;
+            }
+        }
         compact_range_cf(db, family, begin, end);
     }
 
@@ -600,6 +640,7 @@ pub(crate) mod calls {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
+        crate::timestamps::refuse(db.family(family))?;
         let deleted = db.db().delete_files_in_range(db.family(family), begin, end);
         deleted.map(drop)
     }

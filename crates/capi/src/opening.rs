@@ -81,6 +81,10 @@ impl<'a> Opening<'a> {
         for family in families {
             let mut options = family.options.to_family()?;
             options.ttl = family.ttl;
+            if options.order.timestamp_bytes() > 0 && family.ttl.is_some() {
+                let what = "a time to live of keys with timestamps";
+                return Err(Error::not_supported(what));
+            }
             named.push((family.name.clone(), options));
         }
         let db = match self.mode {

@@ -81,6 +81,14 @@ const WRITE_BUFFER_MIN: usize = 64 << 10;
 const MEMORY_MIN: usize = 16 << 20;
 /// RocksDB's seconds for its own choice.
 const NEVER: u64 = u64::MAX - 1;
+/// RocksDB's names of the orders in which tables are compacted, with their numbers.
+pub(crate) const PRIORITIES: [(&str, i32); 5] = [
+    ("kByCompensatedSize", 0),
+    ("kOldestLargestSeqFirst", 1),
+    ("kOldestSmallestSeqFirst", 2),
+    ("kMinOverlappingRatio", 3),
+    ("kRoundRobin", 4),
+];
 /// Levels at most.
 const LEVELS: usize = 7;
 
@@ -123,6 +131,19 @@ impl OpenOptions {
         for (name, paths) in [("db_paths", &self.db_paths), ("cf_paths", &self.cf_paths)] {
             if paths.len() > 1 {
                 let message = format!("{name} with several paths: all tables are in one directory");
+                return refuse(&message);
+            }
+        }
+        if self.order.timestamp_bytes() > 0 {
+            let is_filtered = self.compaction_filter.is_some() || self.filter_factory.is_some();
+            let is_plain = self.table_format == Some(TableFormat::Plain);
+            let set = [
+                ("a prefix_extractor", self.prefix_extractor.is_some()),
+                ("a compaction filter", is_filtered),
+                ("plain tables", is_plain),
+            ];
+            if let Some((what, _)) = set.iter().find(|(_, is_set)| *is_set) {
+                let message = format!("{what} of keys with timestamps");
                 return refuse(&message);
             }
         }
@@ -186,9 +207,18 @@ impl OpenOptions {
             compression: Some(self.compression()?),
             compaction_style: Some(self.style()),
             levels_max: self.fields.num_levels.map(levels),
+            recorded: self.recorded_options(),
             table_format: self.table_format,
             tuning: Some(self.tuning()),
         })
+    }
+
+    /// Those that were set and that RocksDB's programs find in the OPTIONS file.
+    fn recorded_options(&self) -> Vec<(String, String)> {
+        let order = self.fields.compaction_pri;
+        let order = order.and_then(|order| PRIORITIES.iter().find(|(_, number)| *number == order));
+        let text = order.map(|(name, _)| ("compaction_pri".to_owned(), (*name).to_owned()));
+        text.into_iter().collect()
     }
 
     /// The cache, the write buffers and a quarter of both; the engine's own where none was set.
@@ -312,6 +342,7 @@ impl OpenOptions {
                 .max(1 << 10),
             level_base_bytes: fields.max_bytes_for_level_base,
             automatic_compactions: !fields.disable_auto_compactions(),
+            dynamic_levels: fields.level_compaction_dynamic_level_bytes.unwrap_or(true),
             level_multiplier: multiplier.unwrap_or(own.level_multiplier).clamp(2, 1 << 16),
             blob_from_bytes: Some(match fields.enable_blob_files() {
                 true => usize::try_from(fields.min_blob_size())

@@ -37,11 +37,13 @@ pub(crate) fn options_set_block_based_table_factory(
     }
 }
 
+/// Block-based tables are written, as the OPTIONS file says; the options are told in LOG.
 pub(crate) fn options_set_cuckoo_table_factory(
     options: &mut OpenOptions,
-    _table: &mut CuckooTableOptions,
+    table: &mut CuckooTableOptions,
 ) {
-    options.refuse("cuckoo_table_factory: use block-based or plain tables");
+    options.recorded.cuckoo = Some(table.clone());
+    options.table_format = Some(TableFormat::Block);
 }
 
 /// Plain tables are the engine's own: RocksDB does not read them.

@@ -58,13 +58,12 @@ unsafe extern "C" fn rocksdb_iter_value_slice(walk: *const Handle<Walk>) -> Slic
     Slice::of(crate::iterator::calls::iter_value(walk))
 }
 
-/// Keys have no timestamps.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_iter_timestamp_slice(walk: *const Handle<Walk>) -> Slice {
     const NAME: &str = "rocksdb_iter_timestamp_slice";
     // SAFETY: the C program's promise.
-    unsafe { handle::get(walk, NAME) };
-    Slice::of(None)
+    let walk = unsafe { handle::get(walk, NAME) };
+    Slice::of(crate::iterator::calls::iter_timestamp(walk))
 }
 
 /// The place for a value, and for what became of it, as C has them.

@@ -12,6 +12,7 @@ use crate::database::Database;
 use crate::error::{set, text_of};
 use crate::family::Family;
 use crate::small_options::Reads;
+use crate::timestamps;
 use crate::transaction::TransactionDatabase;
 
 /// What the handle holds. Readable until it is destroyed, also when the database is closed.
@@ -79,17 +80,40 @@ pub(crate) unsafe fn families<'a>(
         .collect()
 }
 
-/// The values of `keys`, each of its family, at one moment.
-pub(crate) fn of_families(
+/// The value of `key`, at the options' timestamp where the family's keys have some.
+fn get(
     db: &Database,
     options: &Reads,
+    family: &ColumnFamily,
+    key: &[u8],
+) -> Result<Option<PinnedSlice>> {
+    match timestamps::of_read(db, family, options)? {
+        None => db.db().get_cf(family, key, &options.to_engine()?),
+        Some(at) => {
+            let found = timestamps::get(db, family, key, &at, options.to_engine()?)?;
+            Ok(found.map(|found| found.value))
+        }
+    }
+}
+
+/// The values of `keys`, each of its family, at one moment; one after another where keys have timestamps.
+pub(crate) fn of_families(
+    db: &Database,
+    asked: &Reads,
     families: &[&ColumnFamily],
     keys: &[&[u8]],
 ) -> Vec<Result<Option<PinnedSlice>>> {
-    let options = match options.to_engine() {
+    let options = match asked.to_engine() {
         Ok(options) => options,
         Err(error) => return keys.iter().map(|_| Err(error.duplicate())).collect(),
     };
+    let is_timed = |family: &&&ColumnFamily| family.order().timestamp_bytes() > 0;
+    if asked.timestamp.is_some() || families.iter().any(|family| is_timed(&family)) {
+        let both = families.iter().zip(keys);
+        return both
+            .map(|(family, key)| get(db, asked, family, key))
+            .collect();
+    }
     let is_one = families.windows(2).all(|two| two[0].id() == two[1].id());
     let found = match families.first() {
         Some(family) if is_one => db.db().multi_get_cf(family, keys, &options),
@@ -254,11 +278,18 @@ impl MayExist {
         // SAFETY: the caller's promise.
         let key = unsafe { slice(self.key, self.key_len, function) };
         let read = || {
+            let at = timestamps::of_read(db, family, options)?;
             let options = ReadOptions {
                 tier: ReadTier::BlockCache,
                 ..options.to_engine()?
             };
-            db.db().get_cf(family, key, &options)
+            match at {
+                None => db.db().get_cf(family, key, &options),
+                Some(at) => {
+                    let found = timestamps::get(db, family, key, &at, options)?;
+                    Ok(found.map(|found| found.value))
+                }
+            }
         };
         let answer: Result<Option<PinnedSlice>, Error> = guard_infallible(function, read);
         let value = answer.as_ref().ok().and_then(Option::as_deref);
@@ -346,9 +377,7 @@ pub(crate) mod calls {
         family: Option<&Family>,
         key: &[u8],
     ) -> Result<Option<PinnedSlice>> {
-        let found = db
-            .db()
-            .get_cf(db.family(family), key, &options.to_engine()?)?;
+        let found = super::get(db, options, db.family(family), key)?;
         if let Some(value) = &found {
             count(Measure::GetBytes, value.len() as u64);
         }

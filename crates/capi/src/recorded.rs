@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::fields::CuckooTableOptions;
+
 /// What was set.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
@@ -9,6 +11,8 @@ pub(crate) struct Recorded {
     pub(crate) log_dir: Vec<u8>,
     /// What would mark tables for compaction, as LOG tells it.
     pub(crate) collectors: Vec<String>,
+    /// Of cuckoo tables, in whose place others are written.
+    pub(crate) cuckoo: Option<CuckooTableOptions>,
     host_id: Vec<u8>,
     off_peak: Vec<u8>,
     /// Files whose checksums go to the disk with them.
@@ -22,6 +26,7 @@ impl Default for Recorded {
         Self {
             log_dir: Vec::new(),
             collectors: Vec::new(),
+            cuckoo: None,
             host_id: b"__hostname__".to_vec(),
             off_peak: Vec::new(),
             checksum_types: BTreeSet::new(),

@@ -22,6 +22,7 @@ fn follow(opening: &Opening<'_>, named: &[Named<'_>]) -> Result<(Database, Vec<C
         follower = Some(opened);
         Ok(db)
     })?;
+    crate::timestamps::refuse_any(&db.families(), "a secondary")?;
     Ok((Database::of_follower(db, follower), found))
 }
 

@@ -9,6 +9,6 @@ use drumlin_ffi::error::guard_infallible;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::calls;
-use crate::error::{give, guard, lend, refuse, refuse_each};
+use crate::error::{give, guard, lend, refuse};
 
 include!(concat!(env!("OUT_DIR"), "/shells.rs"));

@@ -12,6 +12,8 @@ pub(crate) struct Reads {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) lower: Option<Vec<u8>>,
     pub(crate) upper: Option<Vec<u8>>,
+    /// What families whose keys have timestamps are read at.
+    pub(crate) timestamp: Option<Vec<u8>>,
     request_id: Option<Vec<u8>>,
     refused: Option<&'static str>,
 }
@@ -86,6 +88,11 @@ pub(crate) mod calls {
     /// As above.
     pub(crate) fn readoptions_set_iterate_lower_bound(options: &mut Reads, key: Option<&[u8]>) {
         options.lower = key.map(<[u8]>::to_vec);
+    }
+
+    /// As above.
+    pub(crate) fn readoptions_set_timestamp(options: &mut Reads, timestamp: Option<&[u8]>) {
+        options.timestamp = timestamp.map(<[u8]>::to_vec);
     }
 
     /// Kept, and told to nobody.

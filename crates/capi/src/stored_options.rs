@@ -13,7 +13,7 @@ use drumlin_ffi::handle::{self, Handle};
 use crate::cache::Cache;
 use crate::env::Environment;
 use crate::error::{guard, set};
-use crate::options::OpenOptions;
+use crate::options::{OpenOptions, PRIORITIES};
 use crate::snapshot::ErrPtr;
 use crate::table_options::BlockOptions;
 
@@ -60,6 +60,7 @@ fn options_of(file: &OptionsFile, family: &FamilySection, cache: Option<&Cache>)
     let bottom = family.options.get("bottommost_compression");
     fields.bottommost_compression = number_in(&COMPRESSIONS, bottom);
     fields.compaction_style = number_in(&STYLES, family.options.get("compaction_style"));
+    fields.compaction_pri = number_in(&PRIORITIES, family.options.get("compaction_pri"));
     fields.wal_recovery_mode = number_in(&RECOVERIES, file.database.get("wal_recovery_mode"));
     options.order = family
         .comparator()

@@ -35,6 +35,18 @@ impl TableWriter {
         })
     }
 
+    /// Refuses a call with no `timestamp` where keys have some, and the other way round.
+    fn check_timestamp(&self, timestamp: Option<&[u8]>) -> Result<()> {
+        let expected = self.options.order.timestamp_bytes();
+        match timestamp {
+            None if expected > 0 => Err(Error::invalid_argument("Timestamp size mismatch")),
+            Some(timestamp) if expected != timestamp.len() => {
+                Err(Error::invalid_argument("Timestamp size mismatch"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn add(&mut self, add: impl FnOnce(&mut SstFileWriter) -> Result<()>) -> Result<()> {
         match &mut self.writer {
             Some(writer) => add(writer),
@@ -66,6 +78,7 @@ pub(crate) mod calls {
     use crate::comparator::Ordered;
     use crate::fields::Envoptions;
     use crate::options::OpenOptions;
+    use crate::timestamps::with;
 
     pub(crate) fn sstfilewriter_create(
         _env: Option<&Envoptions>,
@@ -96,6 +109,7 @@ pub(crate) mod calls {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        writer.check_timestamp(None)?;
         writer.add(|writer| writer.put(key, value))
     }
 
@@ -104,6 +118,7 @@ pub(crate) mod calls {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        writer.check_timestamp(None)?;
         writer.add(|writer| writer.put(key, value))
     }
 
@@ -112,11 +127,32 @@ pub(crate) mod calls {
         key: &[u8],
         operand: &[u8],
     ) -> Result<()> {
+        writer.check_timestamp(None)?;
         writer.add(|writer| writer.merge(key, operand))
     }
 
     pub(crate) fn sstfilewriter_delete(writer: &mut TableWriter, key: &[u8]) -> Result<()> {
+        writer.check_timestamp(None)?;
         writer.add(|writer| writer.delete(key))
+    }
+
+    pub(crate) fn sstfilewriter_put_with_ts(
+        writer: &mut TableWriter,
+        key: &[u8],
+        timestamp: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        writer.check_timestamp(Some(timestamp))?;
+        writer.add(|writer| writer.put(&with(key, timestamp), value))
+    }
+
+    pub(crate) fn sstfilewriter_delete_with_ts(
+        writer: &mut TableWriter,
+        key: &[u8],
+        timestamp: &[u8],
+    ) -> Result<()> {
+        writer.check_timestamp(Some(timestamp))?;
+        writer.add(|writer| writer.delete(&with(key, timestamp)))
     }
 
     pub(crate) fn sstfilewriter_delete_range(
@@ -124,6 +160,7 @@ pub(crate) mod calls {
         begin: &[u8],
         end: &[u8],
     ) -> Result<()> {
+        writer.check_timestamp(None)?;
         writer.add(|writer| writer.delete_range(begin, end))
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod calls {
     use crate::database::Database;
     use crate::family::Family;
     use crate::fields::Writeoptions;
+    use crate::timestamps;
 
     /// Writes what `fill` puts into a batch, for the family's number.
     fn write_one(
@@ -16,6 +17,7 @@ pub(crate) mod calls {
         fill: impl FnOnce(&mut WriteBatch, u32) -> Result<()>,
     ) -> Result<()> {
         let options = options.to_engine()?;
+        timestamps::refuse(db.family(family))?;
         let mut batch = WriteBatch::new();
         fill(&mut batch, db.family(family).id())?;
         db.write(batch, &options)
@@ -31,6 +33,7 @@ pub(crate) mod calls {
     ) -> Result<()> {
         if db.locks().is_none() {
             let (family, options) = (db.family(family), options.to_engine()?);
+            timestamps::refuse(family)?;
             let put = db.db().put_cf(family, key, value, &options);
             return put.map_err(crate::batch::as_of_a_write);
         }
@@ -66,6 +69,7 @@ pub(crate) mod calls {
         begin: &[u8],
         end: &[u8],
     ) -> Result<()> {
+        timestamps::refuse(db.family(family))?;
         if db.family(family).order().compare(begin, end).is_gt() {
             let message = "end key comes before start key";
             return Err(Error::invalid_argument(message));

@@ -69,10 +69,11 @@ int main(int argc, char** argv) {
     case 27: rocksdb_close(db); rocksdb_options_set_wal_recovery_mode(options, 3); rocksdb_open(options, argv[1], &err);
       end(err);
     case 28: rocksdb_close(db); rocksdb_options_set_cuckoo_table_factory(options, rocksdb_cuckoo_options_create());
-      rocksdb_open(options, argv[1], &err); end(err);
+      rocksdb_open(options, argv[1], &err); end(err ? err : "other tables");
     case 29: rocksdb_put_with_ts(db, writes, "a", 1, "12345678", 8, "v", 1, &err); end(err);
     case 30: rocksdb_readoptions_set_timestamp(reads, "12345678", 8); rocksdb_get(db, reads, "a", 1, &len, &err); end(err);
-    case 31: rocksdb_delete_with_ts(db, writes, "a", 1, "1", 1, &err); end(err);
+    case 31: rocksdb_readoptions_set_iter_start_ts(reads, "12345678", 8); rocksdb_get(db, reads, "a", 1, &len, &err);
+      end(err);
     default: return 2;
   }
   puts(err ? err : "nothing happened");
