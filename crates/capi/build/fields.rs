@@ -68,13 +68,13 @@ fn option_type(row: &OptionRow) -> &str {
 fn default_of(row: &OptionRow, version: Version) -> String {
     let mut told = row.default.split(';');
     let first = told.next().unwrap_or_default();
-    let later = told.filter_map(|change| {
+    let mut later = told.filter_map(|change| {
         let (since, value) = change
             .split_once('=')
             .unwrap_or_else(|| panic!("the default {change:?}"));
         (Version::of(since) <= version).then_some(value)
     });
-    let value = later.last().unwrap_or(first);
+    let value = later.next_back().unwrap_or(first);
     match option_type(row) {
         "bool" => (value != "0").to_string(),
         "f64" if !value.contains('.') => format!("{value}.0"),
