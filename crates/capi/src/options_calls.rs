@@ -377,7 +377,7 @@ unsafe fn set_paths(
     *field(options) = paths.collect();
 }
 
-/// More than one is refused when the database is opened.
+/// Another than the directory itself is refused when the database is opened.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_options_set_db_paths(
     options: *mut Handle<OpenOptions>,

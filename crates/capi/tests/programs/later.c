@@ -305,6 +305,15 @@ static void refused(const char* dir) {
   rocksdb_open(bad, dir, &err);
   told("refused");
   rocksdb_options_destroy(bad);
+  bad = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(bad, 1);
+  rocksdb_dbpath_t* elsewhere = rocksdb_dbpath_create("/nowhere", 1 << 20);
+  const rocksdb_dbpath_t* paths[] = {elsewhere};
+  rocksdb_options_set_db_paths(bad, paths, 1);
+  rocksdb_open(bad, "elsewhere", &err);
+  told("refused");
+  rocksdb_dbpath_destroy(elsewhere);
+  rocksdb_options_destroy(bad);
 }
 
 int main(int argc, char** argv) {

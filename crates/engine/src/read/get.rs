@@ -25,7 +25,7 @@ use super::entity::default_column;
 use super::own_key::or_under_own_key;
 use super::resident;
 use super::sampling::{self, Searched};
-use super::walk::misplaced;
+use super::walk::{check_deletion, misplaced};
 use crate::iter::merge_operands::MergeOperands;
 use crate::version::FileMeta;
 
@@ -352,9 +352,11 @@ impl<'a> Lookup<'a> {
                 }
             }
             ValueKind::Value => self.decide(Some(value.bytes())),
-            ValueKind::Deletion | ValueKind::DeletionWithTimestamp | ValueKind::SingleDeletion => {
-                self.decide(None)
-            }
+            ValueKind::Deletion | ValueKind::SingleDeletion => self.decide(None),
+            ValueKind::DeletionWithTimestamp => match check_deletion(&self.read.context.order) {
+                Ok(()) => self.decide(None),
+                Err(error) => self.fail(error),
+            },
             ValueKind::Merge => {
                 self.operands.push_older(value.pin());
                 return ControlFlow::Continue(());

@@ -241,6 +241,53 @@ fn a_snapshot_keeps_what_it_sees() {
     assert_eq!(walk.value(), b"one");
 }
 
+/// The same order, of a program that knows of no timestamps.
+struct Untimed;
+
+impl Comparator for Untimed {
+    fn name(&self) -> &str {
+        Timed.name()
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        Timed.compare(a, b)
+    }
+}
+
+#[test]
+fn deletions_with_timestamps_are_no_values_to_who_knows_of_none() {
+    let bench = Bench::new();
+    for key in ["a", "b", "c"] {
+        bench.db.put(timed(key, 1), "one").unwrap();
+    }
+    bench.db.delete(timed("b", 2)).unwrap();
+    bench.db.flush().unwrap();
+    bench.db.clone().close().unwrap();
+    let mut untimed = options(&bench.files);
+    untimed.family.order = KeyOrder::Custom(Arc::new(Untimed));
+    let db = Db::open("/db", untimed).unwrap();
+    assert_eq!(db.get(timed("a", 1)).unwrap().unwrap(), b"one"[..]);
+    let refused = db.get(timed("b", 2)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
+    for (seek, step) in [
+        (
+            DbIterator::seek_to_first as fn(&mut DbIterator),
+            DbIterator::next as fn(&mut DbIterator),
+        ),
+        (DbIterator::seek_to_last, DbIterator::prev),
+    ] {
+        let mut walk = db.iter(ReadOptions::default());
+        seek(&mut walk);
+        assert_eq!(walk.value(), b"one");
+        while walk.valid() {
+            assert!(!walk.is_deletion());
+            step(&mut walk);
+        }
+        let refused = walk.status().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
+    }
+}
+
 #[test]
 fn what_keys_with_timestamps_cannot_hold_is_refused() {
     let bench = Bench::new();
@@ -261,15 +308,6 @@ fn what_keys_with_timestamps_cannot_hold_is_refused() {
     assert_eq!(kind(lowered), ErrorKind::InvalidArgument);
 
     // A table with a deleted range, written in the same order by a program that knows of no timestamps.
-    struct Untimed;
-    impl Comparator for Untimed {
-        fn name(&self) -> &str {
-            Timed.name()
-        }
-        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-            Timed.compare(a, b)
-        }
-    }
     let env = options(&bench.files).env;
     let order = KeyOrder::Custom(Arc::new(Untimed));
     let made = TableWriterOptions {

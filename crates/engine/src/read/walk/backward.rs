@@ -5,8 +5,8 @@ use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
 
 use super::parts::{
-    Covering, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same, misplaced,
-    set_key, set_target, short_key,
+    Covering, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, check_deletion, checked_parts,
+    is_same, misplaced, set_key, set_target, short_key,
 };
 use super::state::Walk;
 use crate::read::entity::default_column;
@@ -97,6 +97,9 @@ impl Walk {
         }
         let kind = ValueKind::from_byte(tag_kind(tag))?;
         self.is_behind_deletion = kind == ValueKind::DeletionWithTimestamp;
+        if self.is_behind_deletion {
+            check_deletion(&self.context.order)?;
+        }
         match kind {
             ValueKind::Value | ValueKind::DeletionWithTimestamp => {
                 self.operands.clear();

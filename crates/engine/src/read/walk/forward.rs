@@ -6,8 +6,8 @@ use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::parts::{
-    Covering, DEAD_STRETCH, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same,
-    is_same_by_prefix, misplaced, set_key, set_target, short_key,
+    Covering, DEAD_STRETCH, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, check_deletion,
+    checked_parts, is_same, is_same_by_prefix, misplaced, set_key, set_target, short_key,
 };
 use super::state::Walk;
 use crate::read::entity::default_column;
@@ -100,7 +100,11 @@ impl Walk {
             Err(error) => return Decision::Failed(error),
         };
         match kind {
-            ValueKind::Value | ValueKind::DeletionWithTimestamp => Decision::Shown(Place::Direct),
+            ValueKind::Value => Decision::Shown(Place::Direct),
+            ValueKind::DeletionWithTimestamp => match check_deletion(&self.context.order) {
+                Ok(()) => Decision::Shown(Place::Direct),
+                Err(error) => Decision::Failed(error),
+            },
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
                 self.note_dead();

@@ -19,6 +19,6 @@ mod moves;
 mod parts;
 mod state;
 
-pub(super) use parts::{is_same, misplaced, set_target};
+pub(super) use parts::{check_deletion, is_same, misplaced, set_target};
 pub(crate) use state::{FamilyReads, IteratorCounters, IteratorOptions};
 pub(crate) use state::{RefreshSource, Walk, WalkPool};

@@ -1,7 +1,7 @@
 //! The small parts that both directions of a walk share.
 
 use drumlin_base::key::{append_internal, is_same_bytes, split_internal};
-use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo, ValueKind};
+use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo, ValueKind};
 use drumlin_memtable::Note;
 
 use crate::iter::merging::MergingIterator;
@@ -164,6 +164,16 @@ pub(in crate::read) fn set_target(target: &mut Vec<u8>, user_key: &[u8], seqno: 
 #[cold]
 pub(in crate::read) fn short_key() -> Error {
     Error::corruption("internal key shorter than its tag")
+}
+
+/// Refuses a deletion with a timestamp where the order of keys knows of no timestamps: it would be shown as a value.
+pub(in crate::read) fn check_deletion(order: &KeyOrder) -> Result<()> {
+    match order.timestamp_bytes() {
+        0 => Err(Error::not_supported(
+            "deletions with timestamps in an order of keys that has none",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// An entry of `kind` where only values, deletions and operands belong.
