@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
-use drumlin_doc::{Code, Filter, Projection, Refusal};
-use drumlin_doc_store::{Name, Walk};
+use drumlin_doc::{Code, Document, Filter, Projection, Refusal};
+use drumlin_doc_store::{Name, Outcome, Walk};
 
+use crate::sorting::Sorted;
 use crate::wire::limits::{CURSOR_IDLE_SECONDS, CURSORS_MAX};
 
 /// Where the documents of a cursor come from.
@@ -14,7 +15,56 @@ use crate::wire::limits::{CURSOR_IDLE_SECONDS, CURSORS_MAX};
 pub(crate) enum Source {
     /// They are all there.
     Ready(VecDeque<Vec<u8>>),
+    Results(Box<Results>),
     Walk(Box<Walking>),
+}
+
+/// What a query or a pipeline has found, of one moment.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) documents: Sorted,
+    pub(crate) skip: u64,
+    /// Which elements of arrays a projection is about.
+    pub(crate) filter: Filter,
+    pub(crate) projection: Option<Projection>,
+    /// A document that the last batch had no room for.
+    pub(crate) pending: Option<Vec<u8>>,
+}
+
+impl Results {
+    /// All of `documents`.
+    pub(crate) fn all(documents: Sorted) -> Self {
+        Self {
+            documents,
+            skip: 0,
+            filter: Filter::And(Vec::new()),
+            projection: None,
+            pending: None,
+        }
+    }
+
+    /// The next document.
+    ///
+    /// # Errors
+    /// Of the files of a sort, and of the projection.
+    pub(crate) fn next(&mut self) -> Outcome<Option<Vec<u8>>> {
+        if let Some(document) = self.pending.take() {
+            return Ok(Some(document));
+        }
+        while self.skip > 0 {
+            self.skip -= 1;
+            if self.documents.next()?.is_none() {
+                self.skip = 0;
+            }
+        }
+        let document = self.documents.next()?;
+        Ok(match (&self.projection, document) {
+            (Some(projection), Some(document)) => {
+                Some(projection.apply(Document(&document), Some(&self.filter))?)
+            }
+            (_, document) => document,
+        })
+    }
 }
 
 /// A walk that goes on.

@@ -22,7 +22,7 @@ mod pipeline;
 mod query;
 mod server;
 mod shared;
-mod sorter;
+mod sorting;
 mod statistics;
 mod wire;
 

@@ -6,8 +6,8 @@ use drumlin_doc::{Code, Document, Filter, Projection, Refusal, Sort};
 use drumlin_doc_store::{Collection, Hint, Outcome, Plan, Reads, Walk, plan, plan_with};
 use drumlin_fs::Clock;
 
-use crate::cursors::{Source, Walking};
-use crate::sorter::Sorter;
+use crate::cursors::{Results, Source, Walking};
+use crate::sorting::{Sorter, Workspace};
 
 /// Documents between two looks at the clock.
 const BETWEEN_LOOKS: u64 = 128;
@@ -97,14 +97,15 @@ pub(crate) fn each(
     })
 }
 
-/// A source of what the query finds. Where the plan does not give the order, all is sorted here, in memory; with a limit no more is
-/// kept than it needs.
+/// A source of what the query finds. Where the plan does not give the order, all is sorted here; with a limit no more is kept than it
+/// needs.
 pub(crate) fn source(
     reads: &Reads<'_>,
     collection: &Collection,
     query: Query,
     projection: Option<Projection>,
     deadline: Deadline<'_>,
+    workspace: &Workspace,
 ) -> Outcome<Source> {
     let plan = query.plan(collection)?;
     if plan.is_sorted {
@@ -119,16 +120,17 @@ pub(crate) fn source(
             is_over: false,
         })));
     }
-    let mut sorter = Sorter::new(query.sort.clone(), query.skip.saturating_add(query.limit));
+    let most = query.skip.saturating_add(query.limit);
+    let mut sorter = Sorter::new(query.sort.clone(), most, workspace);
     each(reads, collection, &query, deadline, &mut |_, document| {
         sorter.push(document.0.to_vec())?;
         Ok(true)
     })?;
-    let skipped = usize::try_from(query.skip).unwrap_or(usize::MAX);
-    let found = sorter.finish().into_iter().skip(skipped);
-    let found = found.map(|document| match &projection {
-        Some(projection) => projection.apply(Document(&document), Some(&query.filter)),
-        None => Ok(document),
-    });
-    Ok(Source::Ready(found.collect::<Result<_, _>>()?))
+    Ok(Source::Results(Box::new(Results {
+        documents: sorter.finish()?,
+        skip: query.skip,
+        filter: query.filter,
+        projection,
+        pending: None,
+    })))
 }

@@ -11,6 +11,7 @@ use drumlin_fs::Env;
 use crate::auth::{Peers, Users};
 use crate::counters::Counters;
 use crate::cursors::Cursors;
+use crate::sorting::Scratch;
 
 /// The collections, the open cursors, the clock. Any thread may use it.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct Shared {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) cursors: Cursors,
+    pub(crate) scratch: Arc<Scratch>,
     pub(crate) users: Users,
     pub(crate) peers: Peers,
     pub(crate) connections: AtomicU64,
@@ -51,10 +53,12 @@ impl Shared {
         let counter = AtomicU32::new(u32::from_le_bytes(store.random_bytes()));
         let seed = AtomicU64::new(u64::from_le_bytes(store.random_bytes()));
         let cursors = Cursors::new(i64::from_le_bytes(store.random_bytes()));
+        let scratch = Scratch::new(store.db(), Arc::clone(&env.files));
         let mut shared = Self {
             store,
             env,
             cursors,
+            scratch,
             users,
             peers: Peers::default(),
             connections: AtomicU64::new(0),

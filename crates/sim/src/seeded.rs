@@ -194,6 +194,8 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-renamed-name-stays", "doc-store/ddl", "store:operations::a_renamed"),
     bug("mongo-renamed-over-stays", "doc-store/ddl", "store:operations::a_renamed"),
     bug("mongo-replies-to-the-first", "mongo/answer", "drumlin_mongo:answer::"),
+    bug("mongo-sort-files-stay", "mongo/sorting/run", "sorting:a_sort_beyond_memory"),
+    bug("mongo-sorts-unstable", "mongo/sorting/merge", "sorting:a_sort_beyond_memory"),
     bug("mongo-strict-takes-all", "mongo/command/stable_api", "commands:the_stable_api"),
     bug("mongo-tls-not-required", "mongo/net/connection", "tls:connections_without"),
     bug("mongo-unheard-forgotten", "mongo/net/connection", "pipelined"),

@@ -3,7 +3,7 @@
 use drumlin_doc::{Builder, Code, Filter, Kind, Outcome as Parsed, Refusal, Value};
 use drumlin_doc_store::{Name, Outcome, Reads};
 
-use crate::cursors::Source;
+use crate::cursors::{Results, Source};
 use crate::pipeline::{Pipeline, Running, Stage, run, take};
 use crate::query::{Query, source};
 
@@ -25,6 +25,7 @@ fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
         database: call.database,
         scope: call.scope()?,
         deadline: call.deadline(),
+        workspace: call.workspace(),
         depth: 0,
     })
 }
@@ -75,8 +76,15 @@ pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
     }
     let source = match reads.collection(&name).filter(|_| stages.is_empty()) {
         // Without other stages the query is all, and its cursor goes on by itself.
-        Some(collection) => source(&reads, &collection, query, None, call.deadline())?,
-        None => Source::Ready(run(&name, query, stages, &running)?.into()),
+        Some(collection) => source(
+            &reads,
+            &collection,
+            query,
+            None,
+            call.deadline(),
+            &call.workspace(),
+        )?,
+        None => Source::Results(Box::new(Results::all(run(&name, query, stages, &running)?))),
     };
     let batch = batch.and_then(|batch| u64::try_from(batch).ok());
     first_batch(call, &reads, name, source, batch, false)

@@ -7,6 +7,7 @@ use drumlin_doc_store::{Hint, Name, Reads};
 
 use crate::query::{Deadline, Query};
 use crate::shared::Shared;
+use crate::sorting::Workspace;
 
 /// Arguments that every command takes.
 const GENERIC: [&str; 19] = [
@@ -289,6 +290,12 @@ impl<'a> Call<'a> {
                 .unwrap_or(u64::MAX),
             hint: self.hint()?,
         })
+    }
+
+    /// What it sorts with: `allowDiskUse` says whether in files, too.
+    pub(super) fn workspace(&self) -> Workspace {
+        let may_spill = self.body.get("allowDiskUse").is_none_or(Value::is_truthy);
+        Workspace::new(&self.shared.scratch, may_spill)
     }
 
     pub(super) fn deadline(&self) -> Deadline<'a> {

@@ -40,6 +40,7 @@ impl Change {
                     database: call.database,
                     scope: scope.clone(),
                     deadline: call.deadline(),
+                    workspace: call.workspace(),
                     depth: 0,
                 };
                 UpdatePipeline::parse(&stages, &running).map(Self::Pipeline)

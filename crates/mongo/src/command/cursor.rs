@@ -140,6 +140,16 @@ fn fill(
             }
             documents.is_empty()
         }
+        Source::Results(results) => loop {
+            let Some(document) = results.next()? else {
+                break true;
+            };
+            if !batch.has_room(&document) {
+                results.pending = Some(document);
+                break false;
+            }
+            batch.push(&document);
+        },
         Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch, call.deadline())?,
     };
     call.shared.counters.returned.add(batch.count);

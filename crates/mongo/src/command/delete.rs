@@ -4,7 +4,7 @@ use drumlin_doc::{Builder, Document, Filter, Refusal, Scope, Value};
 use drumlin_doc_store::{Failure, Name, Outcome, Step};
 
 use crate::query::{Query, each};
-use crate::sorter::too_much;
+use crate::sorting::too_much;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::call::{Call, hint_of};

@@ -8,6 +8,10 @@ use crate::statistics::{scale, storage};
 
 use super::call::Call;
 
+/// Parameters, by MongoDB's names.
+const EXPIRY_SECONDS: &str = "ttlMonitorSleepSecs";
+const SORT_MEMORY: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
+
 /// `hostInfo`.
 pub(super) fn host(call: &Call<'_>) -> Outcome<Builder> {
     let mut reply = Builder::new();
@@ -60,12 +64,12 @@ pub(super) fn parameters(call: &Call<'_>) -> Outcome<Builder> {
     if asks("enableTestCommands") {
         reply.bool("enableTestCommands", false);
     }
-    if asks("ttlMonitorSleepSecs") {
+    if asks(EXPIRY_SECONDS) {
         let seconds = call.shared.expiry_seconds.load(Ordering::Relaxed);
-        reply.i32(
-            "ttlMonitorSleepSecs",
-            i32::try_from(seconds).unwrap_or(i32::MAX),
-        );
+        reply.i32(EXPIRY_SECONDS, i32::try_from(seconds).unwrap_or(i32::MAX));
+    }
+    if asks(SORT_MEMORY) {
+        reply.count(SORT_MEMORY, call.shared.scratch.asked_limit() as u64);
     }
     match reply.is_empty() {
         true => Err(Refusal::new(Code::InvalidOptions, "no option found to get").into()),
@@ -73,22 +77,21 @@ pub(super) fn parameters(call: &Call<'_>) -> Outcome<Builder> {
     }
 }
 
-/// `setParameter`: how often documents are looked for whose time is over.
+/// `setParameter`: how often documents are looked for whose time is over, and what a sort may have in memory.
 pub(super) fn set_parameter(call: &Call<'_>) -> Outcome<Builder> {
-    call.accept(&["ttlMonitorSleepSecs"], &[])?;
-    let seconds = call
-        .count("ttlMonitorSleepSecs")?
-        .filter(|seconds| *seconds > 0);
-    let wrong = || {
-        Refusal::new(
-            Code::InvalidOptions,
-            "setParameter takes ttlMonitorSleepSecs, above 0",
-        )
-    };
-    let seconds = seconds.ok_or_else(wrong)?;
-    let was = call.shared.expiry_seconds.swap(seconds, Ordering::Relaxed);
+    call.accept(&[EXPIRY_SECONDS, SORT_MEMORY], &[])?;
+    let given = |name: &str| Ok::<_, Refusal>(call.count(name)?.filter(|value| *value > 0));
     let mut reply = Builder::new();
-    reply.count("was", was);
+    if let Some(seconds) = given(EXPIRY_SECONDS)? {
+        let was = call.shared.expiry_seconds.swap(seconds, Ordering::Relaxed);
+        reply.count("was", was);
+    } else if let Some(bytes) = given(SORT_MEMORY)? {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        reply.count("was", call.shared.scratch.set_limit(bytes) as u64);
+    } else {
+        let text = format!("setParameter takes {EXPIRY_SECONDS} or {SORT_MEMORY}, above 0");
+        return Err(Refusal::new(Code::InvalidOptions, text).into());
+    }
     Ok(reply)
 }
 

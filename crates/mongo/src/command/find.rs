@@ -91,7 +91,14 @@ pub(super) fn find(call: &Call<'_>) -> Outcome<Builder> {
     let batch = call.count("batchSize")?;
     let reads = call.reads();
     let source = match reads.collection(&name) {
-        Some(collection) => source(&reads, &collection, query, projection, call.deadline())?,
+        Some(collection) => source(
+            &reads,
+            &collection,
+            query,
+            projection,
+            call.deadline(),
+            &call.workspace(),
+        )?,
         None => Source::Ready(VecDeque::new()),
     };
     first_batch(call, &reads, name, source, batch, call.flag("singleBatch"))

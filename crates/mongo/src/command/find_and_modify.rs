@@ -4,7 +4,7 @@ use drumlin_doc::{Builder, Document, Kind, Projection, ProjectionOf, Refusal, Up
 use drumlin_doc_store::{Name, Outcome, Step};
 
 use crate::query::{Query, each};
-use crate::sorter::Sorter;
+use crate::sorting::Sorter;
 
 use super::call::Call;
 use super::change::Change;
@@ -91,7 +91,7 @@ fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>
     };
     let is_sorted = query.plan(&collection)?.is_sorted;
     let mut found = None;
-    let mut sorter = Sorter::new(query.sort.clone(), 1);
+    let mut sorter = Sorter::new(query.sort.clone(), 1, &call.workspace());
     each(
         &reads,
         &collection,
@@ -106,7 +106,7 @@ fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>
             Ok(true)
         },
     )?;
-    let sorted = sorter.finish().pop_front();
+    let sorted = sorter.finish()?.next()?;
     let sorted = sorted.and_then(|document| {
         Document(&document)
             .get("_id")

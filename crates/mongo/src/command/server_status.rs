@@ -112,6 +112,13 @@ fn metrics(call: &Call<'_>, names: impl Iterator<Item = &'static str>, reply: &m
     reply.open(Kind::Document, "cursor");
     counts(reply, "open", &[("total", open)]);
     reply.close();
+    reply.open(Kind::Document, "query");
+    counts(
+        reply,
+        "sort",
+        &[("spillToDisk", shared.scratch.spilled.get())],
+    );
+    reply.close();
     let documents = [
         ("inserted", counters.inserted.get()),
         ("updated", counters.updated.get()),

@@ -6,7 +6,7 @@ use drumlin_doc::{Builder, Document, Kind, Path, Refusal, Value, candidates, key
 use drumlin_doc_store::Outcome;
 
 use crate::query::{Query, each};
-use crate::sorter::too_much;
+use crate::sorting::too_much;
 use crate::wire::limits::BATCH_BYTES_MAX;
 
 use super::call::Call;

@@ -7,7 +7,7 @@ use drumlin_doc::{
     compare, keystring, merged,
 };
 
-use crate::sorter::too_much;
+use crate::sorting::too_much;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::bucket::Buckets;

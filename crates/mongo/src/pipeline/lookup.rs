@@ -6,7 +6,7 @@ use drumlin_doc::{
 };
 use drumlin_doc_store::{Name, Outcome};
 
-use crate::sorter::too_much;
+use crate::sorting::too_much;
 use crate::wire::limits::BATCH_BYTES_MAX;
 
 use super::running::Running;

@@ -5,7 +5,7 @@ use drumlin_doc_store::{Name, Outcome};
 
 use crate::cursors::Source;
 use crate::query::{Query, each, source};
-use crate::sorter::too_much;
+use crate::sorting::{Sorted, too_much};
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::lookup::{self, Lookup, Union};
@@ -21,7 +21,7 @@ pub(crate) fn over(
 ) -> Outcome<Vec<Vec<u8>>> {
     let mut query = Query::of(filter);
     take(&mut query, &mut stages);
-    run(name, query, stages, running)
+    run(name, query, stages, running)?.collect("the result of a pipeline within another")
 }
 
 /// Takes over the stages at the front that a query does: filters, then one order, then a number to skip, then a limit.
@@ -64,17 +64,18 @@ pub(crate) fn run(
     query: Query,
     stages: Vec<Stage>,
     running: &Running<'_>,
-) -> Outcome<Vec<Vec<u8>>> {
-    let mut pipeline = Pipeline::new(stages);
+) -> Outcome<Sorted> {
+    let mut pipeline = Pipeline::new(stages, running);
     let is_open = pipeline.begin(name, running)?;
     let Some(collection) = running.reads.collection(name).filter(|_| is_open) else {
         return pipeline.finish(running);
     };
     let deadline = running.deadline;
     if !query.plan(&collection)?.is_sorted {
-        if let Source::Ready(documents) = source(running.reads, &collection, query, None, deadline)?
-        {
-            for document in documents {
+        let (reads, workspace) = (running.reads, &running.workspace);
+        let found = source(reads, &collection, query, None, deadline, workspace)?;
+        if let Source::Results(mut results) = found {
+            while let Some(document) = results.next()? {
                 if !pipeline.push(&document, running)? {
                     break;
                 }
@@ -121,7 +122,7 @@ impl Pipeline {
     /// Pushes a document in at the front; whether any more may come out of another one.
     ///
     /// # Errors
-    /// Of the stages; `QueryExceededMemoryLimitNoDiskUseAllowed` for a result that is too large.
+    /// Of the stages; `QueryExceededMemoryLimitNoDiskUseAllowed` for a sample that is too large.
     pub(crate) fn push(&mut self, document: &[u8], running: &Running<'_>) -> Outcome<bool> {
         self.push_at(0, document, running)
     }
@@ -184,14 +185,13 @@ impl Pipeline {
                 }
             }
         }
-        self.bytes += made.len() + 32;
-        self.out.push(made);
-        self.bounded()
+        self.out.push(made)?;
+        Ok(true)
     }
 
     fn bounded(&self) -> Outcome<bool> {
         match self.bytes > STAGE_BYTES_MAX {
-            true => Err(too_much("the result of a pipeline").into()),
+            true => Err(too_much("$sample").into()),
             false => Ok(true),
         }
     }
@@ -200,7 +200,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As of [`Pipeline::push`].
-    pub(crate) fn finish(mut self, running: &Running<'_>) -> Outcome<Vec<Vec<u8>>> {
+    pub(crate) fn finish(mut self, running: &Running<'_>) -> Outcome<Sorted> {
         for at in 0..self.stages.len() {
             // A place in the list stays, so that those behind it keep theirs.
             let stage = self
@@ -208,14 +208,22 @@ impl Pipeline {
                 .get_mut(at)
                 .map(|stage| std::mem::replace(stage, Stage::Limit(0)));
             let kept: Vec<Vec<u8>> = match stage {
-                Some(Stage::Sort(sorter)) => sorter.finish().into(),
+                Some(Stage::Sort(sorter)) => {
+                    let mut sorted = sorter.finish()?;
+                    while let Some(document) = sorted.next()? {
+                        if !self.push_at(at + 1, &document, running)? {
+                            break;
+                        }
+                    }
+                    continue;
+                }
                 Some(Stage::Group(group)) => group.finish(),
                 Some(Stage::Sample(sample)) => sample.finish(),
                 Some(Stage::Union(union)) => united(&union, running)?,
                 Some(Stage::Facet(pipelines)) => {
-                    let results = pipelines
-                        .into_iter()
-                        .map(|(name, pipeline)| Ok((name, pipeline.finish(running)?)));
+                    let results = pipelines.into_iter().map(|(name, pipeline)| {
+                        Ok((name, pipeline.finish(running)?.collect("a part of $facet")?))
+                    });
                     vec![lookup::facets(results.collect::<Outcome<_>>()?)?]
                 }
                 Some(Stage::Count(name, count)) if count > 0 => {
@@ -231,7 +239,7 @@ impl Pipeline {
                 }
             }
         }
-        Ok(self.out)
+        self.out.finish()
     }
 }
 

@@ -4,6 +4,7 @@ use drumlin_doc::{Code, Refusal, Scope};
 use drumlin_doc_store::Reads;
 
 use crate::query::Deadline;
+use crate::sorting::Workspace;
 
 /// Pipelines within each other.
 const NESTED_MAX: usize = 20;
@@ -15,6 +16,7 @@ pub(crate) struct Running<'a> {
     pub(crate) database: &'a str,
     pub(crate) scope: Scope,
     pub(crate) deadline: Deadline<'a>,
+    pub(crate) workspace: Workspace,
     /// How many pipelines are around it.
     pub(crate) depth: usize,
 }
@@ -33,6 +35,7 @@ impl Running<'_> {
         Ok(Self {
             scope,
             depth: self.depth + 1,
+            workspace: self.workspace.clone(),
             ..*self
         })
     }

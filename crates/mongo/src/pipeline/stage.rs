@@ -5,7 +5,7 @@ use drumlin_doc::{
     Value,
 };
 
-use crate::sorter::Sorter;
+use crate::sorting::Sorter;
 use crate::statistics::CollectionStatistics;
 use crate::wire::limits::STAGES_MAX;
 
@@ -45,7 +45,8 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(super) stages: Vec<Stage>,
-    pub(super) out: Vec<Vec<u8>>,
+    pub(super) out: Sorter,
+    /// Of samples.
     pub(super) bytes: usize,
 }
 
@@ -78,10 +79,11 @@ impl Pipeline {
         Ok(all)
     }
 
-    pub(crate) fn new(stages: Vec<Stage>) -> Self {
+    pub(crate) fn new(stages: Vec<Stage>, running: &Running<'_>) -> Self {
+        let workspace = running.workspace.of_results();
         Self {
             stages,
-            out: Vec::new(),
+            out: Sorter::new(Sort::default(), u64::MAX, &workspace),
             bytes: 0,
         }
     }
@@ -136,7 +138,7 @@ impl Stage {
                     let text = "$sort stage must have at least one sort key";
                     return Err(Refusal::new(Code::SortEmpty, text));
                 }
-                Self::Sort(Sorter::new(sort, u64::MAX))
+                Self::Sort(Sorter::new(sort, u64::MAX, &running.workspace))
             }
             "$skip" => Self::Skip(count(name, value, 0, Code::SkipNumber)?),
             "$limit" => Self::Limit(count(name, value, 1, Code::LimitPositive)?),
@@ -280,7 +282,7 @@ fn by_count(value: Value<'_>, running: &Running<'_>) -> Result<Vec<Stage>, Refus
     let order = Sort(vec![(drumlin_doc::Path::new("count"), true)]);
     Ok(vec![
         Stage::Group(Box::new(Group::counts(value, &running.scope)?)),
-        Stage::Sort(Sorter::new(order, u64::MAX)),
+        Stage::Sort(Sorter::new(order, u64::MAX, &running.workspace)),
     ])
 }
 
@@ -323,7 +325,7 @@ fn facets(of: Document<'_>, running: &Running<'_>) -> Result<Vec<(String, Pipeli
             return Err(Refusal::new(Code::FacetStage, text));
         }
         let stages = Pipeline::parse(&stages, running)?;
-        all.push((name.to_owned(), Pipeline::new(stages)));
+        all.push((name.to_owned(), Pipeline::new(stages, running)));
     }
     match all.is_empty() {
         true => Err(Refusal::new(
