@@ -255,7 +255,9 @@ impl Store {
         if !drumlin_base::bug!("mongo-multikey-unmarked") {
             index.multikey.store(true, Ordering::Release);
         }
-        batch.put(&mark_key(MULTIKEY, index.ident), &[])?;
+        if !drumlin_base::bug!("mongo-multikey-mark-unwritten") {
+            batch.put(&mark_key(MULTIKEY, index.ident), &[])?;
+        }
         Ok(())
     }
 

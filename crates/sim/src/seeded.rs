@@ -183,6 +183,7 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-lookups-wait-for-the-disk", "doc-store/store", "drumlin_mongo:answer::"),
     bug("mongo-missing-equals-null", "doc/expression/table", "doc:expressions::"),
     bug("mongo-months-overflow", "doc/expression/date", "doc:expressions::"),
+    bug("mongo-multikey-mark-unwritten", "doc-store/insert", "mongo_kill9"),
     bug("mongo-multikey-unmarked", "doc-store/insert", "store:model::every_plan"),
     bug("mongo-next-message-forgotten", "mongo/net/connection", "pipelined"),
     bug("mongo-old-entries-stay", "doc-store/modify", "store:model::every_plan"),
