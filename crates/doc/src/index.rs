@@ -48,21 +48,31 @@ impl IndexFields {
     /// # Errors
     /// `CannotIndexParallelArrays` where two different arrays would have to be combined; `BadValue` beyond 2^20 keys.
     pub fn keys_of(&self, document: Document<'_>) -> Outcome<IndexKeys> {
-        let mut found = IndexKeys {
-            is_absent: true,
-            ..IndexKeys::default()
-        };
-        let slots = vec![Slot::Below(document, 0); self.0.len()];
-        self.expand(slots, &mut found)?;
-        found.keys.sort_unstable();
-        found.keys.dedup();
-        Ok(found)
+        keys_of(&self.0, document)
     }
+}
 
+/// As [`IndexFields::keys_of`].
+pub(crate) fn keys_of(fields: &[(Path, bool)], document: Document<'_>) -> Outcome<IndexKeys> {
+    let mut found = IndexKeys {
+        is_absent: true,
+        ..IndexKeys::default()
+    };
+    let slots = vec![Slot::Below(document, 0); fields.len()];
+    Fields(fields).expand(slots, &mut found)?;
+    found.keys.sort_unstable();
+    found.keys.dedup();
+    Ok(found)
+}
+
+/// Paths, and whether each is sorted downwards.
+struct Fields<'f>(&'f [(Path, bool)]);
+
+impl Fields<'_> {
     /// Recurses once for each array on the way.
     fn expand<'a>(&self, mut slots: Vec<Slot<'a>>, found: &mut IndexKeys) -> Outcome<()> {
         let mut array: Option<Document<'a>> = None;
-        for (slot, (path, _)) in slots.iter_mut().zip(&self.0) {
+        for (slot, (path, _)) in slots.iter_mut().zip(self.0) {
             *slot = advance(*slot, path);
             if let Slot::Array(elements, _) = slot {
                 let is_other = array.is_some_and(|it| !std::ptr::eq(it.0, elements.0));
@@ -106,12 +116,12 @@ impl IndexFields {
                 Some(_) => Slot::Absent,
             }
         };
-        slots.iter().zip(&self.0).map(one).collect()
+        slots.iter().zip(self.0).map(one).collect()
     }
 
     fn finish(&self, slots: &[Slot<'_>], found: &mut IndexKeys) -> Outcome<()> {
         let mut key = Vec::new();
-        for (slot, (_, is_descending)) in slots.iter().zip(&self.0) {
+        for (slot, (_, is_descending)) in slots.iter().zip(self.0) {
             let value = match slot {
                 Slot::Done(value) => {
                     found.is_absent = false;

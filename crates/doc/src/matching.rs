@@ -201,8 +201,13 @@ fn bits(what: Bits, places: &[u32], value: Value<'_>) -> bool {
 fn order_within(value: Option<Value<'_>>, operand: Value<'_>) -> Option<Ordering> {
     let value = match value {
         Some(value) => value,
-        None if operand.kind == Kind::Null => Value::NULL,
-        None => return None,
+        None => match operand.kind {
+            Kind::Null => Value::NULL,
+            // Between the ends of the order lies what is not there, too.
+            Kind::MinKey => return Some(Ordering::Greater),
+            Kind::MaxKey => return Some(Ordering::Less),
+            _ => return None,
+        },
     };
     let is_end = matches!(operand.kind, Kind::MinKey | Kind::MaxKey);
     if operand.kind == Kind::Null && value.kind == Kind::Null {

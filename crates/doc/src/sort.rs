@@ -1,5 +1,6 @@
 //! Sort orders of documents.
 
+use crate::index::keys_of;
 use crate::keystring;
 use crate::path::{Path, candidates};
 use crate::raw::{Document, Kind, Value};
@@ -36,8 +37,18 @@ impl Sort {
         self.0.is_empty()
     }
 
-    /// Bytes that sort documents in this order. An array counts by its least element, downwards by its greatest.
+    /// Bytes that sort documents in this order: the least key that the document would have in an index of these fields, so that a sort
+    /// and an index give the same order. Where there can be none, as a path names a place in an array or different arrays would have to
+    /// be combined, each field counts alone.
     pub fn key_of(&self, document: Document<'_>) -> Vec<u8> {
+        let is_plain = !self.0.iter().any(|(path, _)| path.has_numbers());
+        let keys = is_plain.then(|| keys_of(&self.0, document).ok()).flatten();
+        let least = keys.and_then(|keys| keys.keys.into_iter().next());
+        least.unwrap_or_else(|| self.key_by_field(document))
+    }
+
+    /// Each field by its least element, downwards by its greatest.
+    fn key_by_field(&self, document: Document<'_>) -> Vec<u8> {
         let mut key = Vec::new();
         for (path, is_descending) in &self.0 {
             let mut best: Option<Vec<u8>> = None;

@@ -213,26 +213,21 @@ pub(super) fn slice(_: &Function, arguments: Arguments<'_>) -> Made {
 
 pub(super) fn concat(_: &Function, arguments: Arguments<'_>) -> Made {
     let mut all = Vec::new();
-    let mut is_null = false;
     for at in 0..arguments.len() {
-        match argument(arguments, at) {
-            None => is_null = true,
-            Some(value) => match elements(value) {
-                Some(more) => all.extend(more),
-                None => {
-                    let text = format!(
-                        "$concatArrays only supports arrays, not {}",
-                        value.kind.name()
-                    );
-                    return refuse(Code::ConcatArrays, text);
-                }
-            },
-        }
+        // What is behind it is not looked at.
+        let Some(value) = argument(arguments, at) else {
+            return null();
+        };
+        let Some(more) = elements(value) else {
+            let text = format!(
+                "$concatArrays only supports arrays, not {}",
+                value.kind.name()
+            );
+            return refuse(Code::ConcatArrays, text);
+        };
+        all.extend(more);
     }
-    match is_null {
-        true => null(),
-        false => Ok(Some(OwnedValue::array(all))),
-    }
+    Ok(Some(OwnedValue::array(all)))
 }
 
 pub(super) fn reverse(_: &Function, arguments: Arguments<'_>) -> Made {

@@ -33,11 +33,12 @@ fn has(set: &[Value<'_>], value: Value<'_>) -> bool {
 }
 
 pub(super) fn union(function: &Function, arguments: Arguments<'_>) -> Made {
-    if any_null(arguments) {
-        return null();
-    }
     let mut all = Vec::new();
     for value in arguments {
+        // What is behind it is not looked at.
+        if any_null(std::slice::from_ref(value)) {
+            return null();
+        }
         all.extend(values(function.name, *value, Code::SetUnion)?);
     }
     all.sort_by(|a, b| compare(*a, *b));
@@ -46,16 +47,21 @@ pub(super) fn union(function: &Function, arguments: Arguments<'_>) -> Made {
 }
 
 pub(super) fn intersection(function: &Function, arguments: Arguments<'_>) -> Made {
-    if any_null(arguments) {
-        return null();
-    }
     let mut all: Option<Vec<Value<'_>>> = None;
     for value in arguments {
+        // What is behind it is not looked at, nor is anything once nothing is left.
+        if any_null(std::slice::from_ref(value)) {
+            return null();
+        }
         let own = set(function.name, *value, Code::SetIntersection)?;
-        all = Some(match all {
+        let both = match all {
             None => own,
             Some(all) => all.into_iter().filter(|value| has(&own, *value)).collect(),
-        });
+        };
+        if both.is_empty() {
+            return Ok(Some(OwnedValue::array(both)));
+        }
+        all = Some(both);
     }
     Ok(Some(OwnedValue::array(all.unwrap_or_default())))
 }

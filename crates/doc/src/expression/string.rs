@@ -46,11 +46,10 @@ fn coerced(value: Option<Value<'_>>) -> Outcome<String> {
 
 pub(super) fn concat(_: &Function, arguments: Arguments<'_>) -> Made {
     let mut all = String::new();
-    let mut is_null = false;
     for at in 0..arguments.len() {
+        // What is behind it is not looked at.
         let Some(value) = argument(arguments, at) else {
-            is_null = true;
-            continue;
+            return null();
         };
         all.push_str(text(value, || {
             let text = format!("$concat only supports strings, not {}", value.kind.name());
@@ -60,7 +59,7 @@ pub(super) fn concat(_: &Function, arguments: Arguments<'_>) -> Made {
             return bounded(OwnedValue::string(&all)).map(Some);
         }
     }
-    if is_null { null() } else { string(&all) }
+    string(&all)
 }
 
 pub(super) fn case(function: &Function, arguments: Arguments<'_>) -> Made {

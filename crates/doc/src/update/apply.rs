@@ -145,11 +145,47 @@ fn replaced(old: Document<'_>, new: Document<'_>) -> Vec<u8> {
 fn renamed(root: &Node, renames: &[(Path, String)], document: Document<'_>) -> Outcome<Node> {
     let mut root = root.clone();
     for (from, to) in renames {
-        if let Some(value) = value_at(document, from) {
+        if let Some(value) = named(document, from, "source")? {
+            named(document, &Path::new(to), "destination")?;
             root.add(to, Operator::Set(value.to_owned()))?;
         }
     }
     Ok(root)
+}
+
+/// The value at one end of a rename.
+///
+/// # Errors
+/// `BadValue` within an array; for a source `PathNotViable` below what has no fields.
+fn named<'a>(document: Document<'a>, path: &Path, end: &str) -> Outcome<Option<Value<'a>>> {
+    let mut value = document.as_value();
+    for part in path.parts() {
+        let found = match value.kind {
+            Kind::Document => {
+                let mut fields = Document(value.bytes).iter();
+                fields.find(|element| *element.name == **part)
+            }
+            Kind::Array if index_of(part).is_some() => {
+                let text = format!("The {end} field cannot be an array element, '{path}'");
+                return Err(Refusal::bad_value(text));
+            }
+            // As for a destination, it is found when the field is to be made.
+            _ if end == "destination" => None,
+            _ => {
+                let part = String::from_utf8_lossy(part);
+                let text = format!(
+                    "Cannot use the part '{part}' of '{path}' to traverse the element {}",
+                    show(value)
+                );
+                return Err(Refusal::new(Code::PathNotViable, text));
+            }
+        };
+        match found {
+            Some(element) => value = element.value,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value))
 }
 
 /// The first element of the array at `array` for which the filter holds.

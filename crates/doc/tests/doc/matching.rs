@@ -1,6 +1,8 @@
 //! Goal: filters find what MongoDB finds. Method: a table of filter, document, answer.
 
-use drumlin_doc::{Document, Filter, Projection, ProjectionOf, Scope, Sort, show};
+use drumlin_doc::{
+    Builder, Document, Filter, Kind, Projection, ProjectionOf, Scope, Sort, Value, show,
+};
 
 use crate::json::doc;
 
@@ -304,4 +306,55 @@ fn arrays_sort_by_their_least_and_their_greatest() {
     ];
     assert_eq!(sorted(r#"{"a": 1}"#, documents), [3, 2, 1, 0, 4]);
     assert_eq!(sorted(r#"{"a": -1}"#, documents), [4, 1, 0, 2, 3]);
+}
+
+#[test]
+fn a_sort_counts_by_the_least_key_that_an_index_would_have() {
+    let order = |sort: &str, documents: &[&str]| {
+        let sort = Sort::new(Document(&doc(sort))).expect("a sort");
+        let mut all: Vec<usize> = (0..documents.len()).collect();
+        all.sort_by_key(|at| sort.key_of(Document(&doc(documents[*at]))));
+        all
+    };
+    // What has no fields has null there, in an array too.
+    let documents = [
+        r#"{"a": [{"y": 1}], "i": 0}"#,
+        r#"{"a": [{"y": 2}, 7], "i": 1}"#,
+        r#"{"a": [{"y": 3}, [4]], "i": 2}"#,
+    ];
+    assert_eq!(order(r#"{"a.y": 1, "i": -1}"#, &documents), [2, 1, 0]);
+    assert_eq!(order(r#"{"a.y": -1, "i": 1}"#, &documents), [2, 1, 0]);
+    // Fields of one element go together: here 1 and 9, there 1 and 8.
+    let documents = [
+        r#"{"a": [{"x": 1, "y": 9}, {"x": 2, "y": 0}]}"#,
+        r#"{"a": [{"x": 1, "y": 8}]}"#,
+    ];
+    assert_eq!(order(r#"{"a.x": 1, "a.y": 1}"#, &documents), [1, 0]);
+    // Two arrays cannot go together, and each counts alone.
+    let documents = [r#"{"a": [2, 3], "b": [5, 0]}"#, r#"{"a": [2], "b": [1]}"#];
+    assert_eq!(order(r#"{"a": 1, "b": 1}"#, &documents), [0, 1]);
+}
+
+#[test]
+fn what_is_missing_lies_between_the_ends_of_the_order() {
+    let cases = [
+        ("$lte", Kind::MaxKey, true),
+        ("$lt", Kind::MaxKey, true),
+        ("$gt", Kind::MinKey, true),
+        ("$gte", Kind::MinKey, true),
+        ("$gt", Kind::MaxKey, false),
+        ("$lt", Kind::MinKey, false),
+        ("$eq", Kind::MaxKey, false),
+    ];
+    for (operator, kind, expected) in cases {
+        let mut filter = Builder::new();
+        filter.open(Kind::Document, "a");
+        filter.value(operator, Value { kind, bytes: &[] });
+        let filter = filter.finish();
+        let filter = Filter::new(Document(&filter)).expect("a filter");
+        for document in [r#"{}"#, r#"{"a": 1}"#, r#"{"a": null}"#] {
+            let found = filter.matches(Document(&doc(document))).expect("no error");
+            assert_eq!(found, expected, "{operator} {kind:?} {document}");
+        }
+    }
 }

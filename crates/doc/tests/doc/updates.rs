@@ -212,6 +212,26 @@ fn wrong_updates_are_refused_with_their_codes() {
             Code::ConflictingUpdateOperators,
         ),
         (
+            r#"{"$rename": {"a.b": "c"}}"#,
+            r#"{"a": 1}"#,
+            Code::PathNotViable,
+        ),
+        (
+            r#"{"$rename": {"a.b": "c"}}"#,
+            r#"{"a": [{"b": 1}]}"#,
+            Code::PathNotViable,
+        ),
+        (
+            r#"{"$rename": {"a.0": "c"}}"#,
+            r#"{"a": [1]}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"$rename": {"c": "a.0.b"}}"#,
+            r#"{"a": [{}], "c": 1}"#,
+            Code::BadValue,
+        ),
+        (
             r#"{"$set": {"_id": 2}}"#,
             r#"{"_id": 1}"#,
             Code::ImmutableField,
