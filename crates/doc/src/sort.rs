@@ -47,42 +47,46 @@ impl Sort {
         least.unwrap_or_else(|| self.key_by_field(document))
     }
 
-    /// Each field by its least element, downwards by its greatest.
+    /// Each field by its own least key.
     fn key_by_field(&self, document: Document<'_>) -> Vec<u8> {
-        let mut key = Vec::new();
-        for (path, is_descending) in &self.0 {
-            let mut best: Option<Vec<u8>> = None;
-            let mut see = |value: Value<'_>| {
-                let mut bytes = Vec::new();
-                match is_descending {
-                    true => keystring::append_descending(&mut bytes, value),
-                    false => keystring::append(&mut bytes, value),
-                }
-                if best.as_ref().is_none_or(|best| bytes < *best) {
-                    best = Some(bytes);
-                }
-            };
-            candidates(document, path, &mut |value| {
-                let value = value.unwrap_or(Value::NULL);
-                match value.as_array() {
-                    Some(elements) if elements.is_empty() => see(Value {
-                        kind: Kind::Undefined,
-                        bytes: &[],
-                    }),
-                    Some(elements) => elements.iter().for_each(|element| see(element.value)),
-                    None => see(value),
-                }
-                false
-            });
-            if best.is_none() {
-                let mut nothing = |value| match is_descending {
-                    true => keystring::append_descending(&mut key, value),
-                    false => keystring::append(&mut key, value),
-                };
-                nothing(Value::NULL);
-            }
-            key.extend(best.unwrap_or_default());
-        }
-        key
+        let least = |field: &(Path, bool)| {
+            let is_plain = !field.0.has_numbers();
+            let keys = is_plain.then(|| keys_of(std::slice::from_ref(field), document).ok());
+            let keys = keys.flatten().and_then(|keys| keys.keys.into_iter().next());
+            keys.unwrap_or_else(|| least_at(document, field))
+        };
+        self.0.iter().flat_map(least).collect()
     }
+}
+
+/// The least element of what lies at a path, downwards the greatest.
+fn least_at(document: Document<'_>, (path, is_descending): &(Path, bool)) -> Vec<u8> {
+    let key = |value: Value<'_>| {
+        let mut bytes = Vec::new();
+        match is_descending {
+            true => keystring::append_descending(&mut bytes, value),
+            false => keystring::append(&mut bytes, value),
+        }
+        bytes
+    };
+    let mut best: Option<Vec<u8>> = None;
+    let mut see = |value: Value<'_>| {
+        let bytes = key(value);
+        if best.as_ref().is_none_or(|best| bytes < *best) {
+            best = Some(bytes);
+        }
+    };
+    candidates(document, path, &mut |value| {
+        let value = value.unwrap_or(Value::NULL);
+        match value.as_array() {
+            Some(elements) if elements.is_empty() => see(Value {
+                kind: Kind::Undefined,
+                bytes: &[],
+            }),
+            Some(elements) => elements.iter().for_each(|element| see(element.value)),
+            None => see(value),
+        }
+        false
+    });
+    best.unwrap_or_else(|| key(Value::NULL))
 }

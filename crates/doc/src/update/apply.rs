@@ -238,10 +238,11 @@ impl Context<'_> {
                 .children
                 .iter()
                 .position(|(name, _)| **name == *element.name);
-            match found.and_then(|at| Some((node.children.get(at)?, seen.get_mut(at)?))) {
-                Some(((name, child), seen)) if !*seen => {
-                    *seen = true;
-                    self.place(child, name, Some(element.value), out)?;
+            match found.and_then(|at| Some((at, node.children.get(at)?, seen.get_mut(at)?))) {
+                Some((at, (name, child), is_seen)) if !*is_seen => {
+                    *is_seen = true;
+                    let placed = self.place(child, name, Some(element.value), out);
+                    placed.map_err(|refusal| self.first(node, at, &seen, old, refusal))?;
                 }
                 _ => {
                     out.value(element.name, element.value);
@@ -259,6 +260,26 @@ impl Context<'_> {
             self.place(child, name, None, out)?;
         }
         Ok(())
+    }
+
+    /// Of several fields that fail the first by name is told: that of those before `at` that are not looked at yet, or `refusal`.
+    fn first(
+        &self,
+        node: &Node,
+        at: usize,
+        seen: &[bool],
+        old: Document<'_>,
+        refusal: Refusal,
+    ) -> Refusal {
+        let unseen = node.children.iter().zip(seen).take(at);
+        let mut unseen = unseen.filter(|(_, is_seen)| !**is_seen);
+        let failed = unseen.find_map(|((name, child), _)| {
+            let mut fields = old.iter();
+            let value = fields.find(|element| *element.name == **name);
+            let value = value.map(|element| element.value);
+            self.place(child, name, value, &mut Builder::new()).err()
+        });
+        failed.unwrap_or(refusal)
     }
 
     /// A field, of a document.

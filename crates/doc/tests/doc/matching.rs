@@ -333,6 +333,8 @@ fn a_sort_counts_by_the_least_key_that_an_index_would_have() {
     // Two arrays cannot go together, and each counts alone.
     let documents = [r#"{"a": [2, 3], "b": [5, 0]}"#, r#"{"a": [2], "b": [1]}"#];
     assert_eq!(order(r#"{"a": 1, "b": 1}"#, &documents), [0, 1]);
+    let documents = [r#"{"a": [{"x": 1}, 2], "b": [3]}"#, r#"{"b": 2}"#];
+    assert_eq!(order(r#"{"a.x": 1, "b": -1}"#, &documents), [0, 1]);
 }
 
 #[test]

@@ -248,6 +248,16 @@ fn wrong_updates_are_refused_with_their_codes() {
             Code::PathNotViable,
         ),
         (r#"{"$inc": {"a": 1}}"#, r#"{"a": "x"}"#, Code::TypeMismatch),
+        (
+            r#"{"$inc": {"c": 1}, "$push": {"a": 1}}"#,
+            r#"{"c": "x", "a": 2}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"$inc": {"a": 1}, "$push": {"c": 1}}"#,
+            r#"{"c": 2, "a": "x"}"#,
+            Code::TypeMismatch,
+        ),
         (r#"{"$inc": {"a": "x"}}"#, r#"{}"#, Code::TypeMismatch),
         (
             r#"{"$inc": {"a": 1}}"#,
