@@ -15,7 +15,7 @@ pub(crate) fn follows(filter: &Filter, fields: &[(&Path, &Test)]) -> bool {
             let own: Vec<&Test> = own.map(|(_, test)| *test).collect();
             of_test(test, &own)
         }
-        Filter::Nor(_) | Filter::Expression(_) => false,
+        Filter::Nor(_) | Filter::Expression(_) | Filter::Schema(_) => false,
     }
 }
 

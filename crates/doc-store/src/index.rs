@@ -74,7 +74,7 @@ fn may_be_partial(filter: &Filter) -> bool {
     match filter {
         Filter::And(parts) | Filter::Or(parts) => parts.iter().all(may_be_partial),
         Filter::Field(_, test) => may(test),
-        Filter::Nor(_) | Filter::Expression(_) => false,
+        Filter::Nor(_) | Filter::Expression(_) | Filter::Schema(_) => false,
     }
 }
 

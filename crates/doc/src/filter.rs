@@ -8,6 +8,7 @@ use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::regex::Pattern;
+use crate::schema::Schema;
 use crate::show::show;
 use crate::validate::DEPTH_MAX;
 
@@ -24,6 +25,8 @@ pub enum Filter {
     Field(Path, Test),
     /// An expression that is true of the document.
     Expression(Box<Expression>),
+    /// A JSON schema.
+    Schema(Box<Schema>),
 }
 
 /// A condition on the values at a path.
@@ -108,11 +111,23 @@ impl Filter {
             .as_document()
             .filter(|_| condition.kind == Kind::Document)
         {
-            Some(document) if !is_operators(document) => {
+            Some(document) if !is_operators(document) || is_logical(document) => {
                 Ok(Test::ElementDocument(Box::new(filter(document, 0, None)?)))
             }
-            Some(document) => Ok(Test::Element(Box::new(tests(document, 0)?))),
+            // Around a list, so that `$elemMatch` is one of an array in the array.
+            Some(document) => Ok(Test::All(vec![tests(document, 0)?])),
             None => Ok(Test::Element(Box::new(equals(condition)?))),
+        }
+    }
+
+    /// Whether there is an expression in it. Recurses as deep as it is nested.
+    pub fn has_expression(&self) -> bool {
+        match self {
+            Self::And(parts) | Self::Or(parts) | Self::Nor(parts) => {
+                parts.iter().any(Self::has_expression)
+            }
+            Self::Field(..) | Self::Schema(_) => false,
+            Self::Expression(_) => true,
         }
     }
 
@@ -189,6 +204,11 @@ fn filter(document: Document<'_>, depth: usize, scope: Option<&Scope>) -> Outcom
                 let expression = Expression::parse(element.value, scope)?;
                 parts.push(Filter::Expression(Box::new(expression)));
             }
+            "$jsonSchema" if scope.is_none() => {
+                let text = "$jsonSchema is not allowed in this context";
+                return Err(Refusal::new(Code::QueryFeatureNotAllowed, text));
+            }
+            "$jsonSchema" => parts.push(Filter::Schema(Box::new(Schema::new(element.value)?))),
             _ if name.starts_with('$') => {
                 return Err(Refusal::bad_value(format!(
                     "unknown top level operator: {name}. It is not supported by this server"
@@ -209,6 +229,12 @@ fn is_operators(document: Document<'_>) -> bool {
     first.is_some_and(|element| {
         element.name.first() == Some(&b'$') && !matches!(element.name, b"$ref" | b"$id" | b"$db")
     })
+}
+
+/// Whether a document begins with a condition on documents.
+fn is_logical(document: Document<'_>) -> bool {
+    let first = document.iter().next();
+    first.is_some_and(|element| matches!(element.name, b"$and" | b"$or" | b"$nor"))
 }
 
 /// The condition that a filter has for one field.
@@ -235,7 +261,12 @@ fn tests(document: Document<'_>, depth: usize) -> Outcome<Test> {
     let mut tests = Vec::new();
     for element in document {
         match element.name_str() {
-            "$regex" => tests.push(regex(element.value, document.get("$options"))?),
+            "$regex" => {
+                let mut names = document.iter().map(|it| it.name);
+                let is_before = names.find(|name| matches!(*name, b"$regex" | b"$options"))
+                    == Some(b"$options");
+                tests.push(regex(element.value, document.get("$options"), is_before)?);
+            }
             "$options" if document.get("$regex").is_some() => {}
             "$options" => return Err(Refusal::bad_value("$options needs a $regex")),
             name => tests.push(operator(name, element.value, depth)?),
@@ -285,7 +316,7 @@ fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
             };
             value
                 .as_whole()
-                .filter(|size| *size >= 0)
+                .filter(|size| (0..=i64::from(i32::MAX)).contains(size))
                 .map(Test::Size)
                 .ok_or_else(wrong)
         }
@@ -333,8 +364,8 @@ fn pattern_of(value: Value<'_>) -> Outcome<Pattern> {
     Pattern::new(text(pattern), text(options))
 }
 
-/// `$regex`, with `$options` where they are there.
-fn regex(value: Value<'_>, options: Option<Value<'_>>) -> Outcome<Test> {
+/// `$regex`, with `$options` where they are there, and whether these stand before it.
+fn regex(value: Value<'_>, options: Option<Value<'_>>, is_before: bool) -> Outcome<Test> {
     let options = match options {
         Some(options) => {
             let wrong = || Refusal::bad_value("$options has to be a string");
@@ -348,11 +379,18 @@ fn regex(value: Value<'_>, options: Option<Value<'_>>) -> Outcome<Test> {
             match options {
                 Some(_) if !pattern.parts().1.is_empty() => {
                     let text = "options set in both $regex and $options";
-                    return Err(Refusal::new(Code::RegexOptionsTwice, text));
+                    let code = match is_before {
+                        true => Code::RegexOptionsBefore,
+                        false => Code::RegexOptionsTwice,
+                    };
+                    return Err(Refusal::new(code, text));
                 }
                 Some(options) => Pattern::new(pattern.parts().0, options)?,
                 None => pattern,
             }
+        }
+        (Kind::String, Some(text)) if text.contains('\0') => {
+            return Err(Refusal::bad_value("$regex must not have a null byte"));
         }
         (Kind::String, Some(text)) => Pattern::new(text, options.unwrap_or_default())?,
         _ => return Err(Refusal::bad_value("$regex has to be a string")),
@@ -362,12 +400,13 @@ fn regex(value: Value<'_>, options: Option<Value<'_>>) -> Outcome<Test> {
 
 /// The places of bits: a mask, the bits of binary data, or a list of places.
 fn bits(name: &str, what: Bits, value: Value<'_>) -> Outcome<Test> {
-    let wrong = || {
-        Refusal::bad_value(format!(
+    let text = || {
+        format!(
             "{name} takes an Array, a number that is not negative, or a BinData, and not {}",
             show(value)
-        ))
+        )
     };
+    let wrong = || Refusal::bad_value(text());
     let set_bits = |bytes: &[u8]| {
         let all = bytes.iter().enumerate();
         let places = all.flat_map(|(at, byte)| (0..8).map(move |bit| (at, bit, byte >> bit & 1)));
@@ -380,15 +419,18 @@ fn bits(name: &str, what: Bits, value: Value<'_>) -> Outcome<Test> {
         (_, Some(items)) => {
             let place = |item: crate::raw::Element<'_>| {
                 let place = item.value.as_whole().ok_or_else(wrong)?;
+                let place = i32::try_from(place).map_err(|_| wrong())?;
                 u32::try_from(place).map_err(|_| wrong())
             };
             items.iter().map(place).collect::<Outcome<_>>()?
         }
         (Kind::Binary, _) => set_bits(value.bytes.get(5..).unwrap_or_default()),
-        _ => {
+        (kind, _) if kind.is_number() => {
             let mask = value.as_whole().filter(|mask| *mask >= 0);
-            set_bits(&mask.ok_or_else(wrong)?.to_le_bytes())
+            let mask = mask.ok_or_else(|| Refusal::parse(text()))?;
+            set_bits(&mask.to_le_bytes())
         }
+        _ => return Err(wrong()),
     };
     Ok(Test::Any(Predicate::Bits(what, places)))
 }
@@ -399,10 +441,9 @@ pub(crate) fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
         .as_document()
         .filter(|_| value.kind == Kind::Document)
         .ok_or_else(wrong)?;
-    let first = inner.iter().next();
-    let is_logical =
-        first.is_some_and(|element| matches!(element.name, b"$and" | b"$or" | b"$nor"));
-    Ok(match is_operators(inner) && !is_logical {
+    let first = inner.iter().next().map(|it| it.name);
+    let is_of_documents = is_logical(inner) || first == Some(b"$jsonSchema");
+    Ok(match is_operators(inner) && !is_of_documents {
         true => Test::Element(Box::new(tests(inner, depth + 1)?)),
         false => Test::ElementDocument(Box::new(filter(inner, depth + 1, None)?)),
     })
@@ -413,11 +454,13 @@ fn all(value: Value<'_>, depth: usize) -> Outcome<Test> {
         .as_array()
         .ok_or_else(|| Refusal::bad_value("$all needs an array"))?;
     let mut tests = Vec::new();
+    let mut matches = 0;
     for item in items {
         let inner = item
             .value
             .as_document()
             .filter(|inner| is_operators(*inner));
+        matches += usize::from(inner.is_some());
         tests.push(match inner {
             Some(inner) => match inner.get("$elemMatch") {
                 Some(condition) => element_match(condition, depth + 1)?,
@@ -425,6 +468,9 @@ fn all(value: Value<'_>, depth: usize) -> Outcome<Test> {
             },
             None => equals(item.value)?,
         });
+    }
+    if matches > 0 && matches < tests.len() {
+        return Err(Refusal::bad_value("no $ expressions in $all beside values"));
     }
     // Nothing has all of nothing.
     Ok(match tests.is_empty() {
@@ -459,6 +505,11 @@ fn types(value: Value<'_>) -> Outcome<Vec<Kind>> {
                 .and_then(Kind::of)
                 .filter(|kind| *kind != Kind::MinKey),
         };
+        if item.as_str().is_none() && !item.kind.is_number() {
+            return Err(Refusal::type_mismatch(
+                "type must be represented as a number or a string",
+            ));
+        }
         let kind = item
             .as_str()
             .and_then(by_name)

@@ -47,6 +47,7 @@ impl Filter {
             Self::Nor(parts) => !parts.iter().any(|part| part.holds(document, failed)),
             Self::Field(path, test) => test.holds_at(document, path, failed),
             Self::Expression(expression) => failed.see(expression.is_true(document)),
+            Self::Schema(schema) => failed.see(schema.holds(document)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::code::Code;
 use crate::decimal::{Decimal, Digits, decode};
+use crate::decimal_math;
 use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
@@ -115,18 +116,19 @@ pub(crate) enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// The sum or product: a double if either is one; an int32 of two int32s where it fits, else an int64.
+    /// The sum or product: a decimal or a double if either is one; an int32 of two int32s where it fits, else an int64.
     ///
     /// # Errors
-    /// `BadValue` beyond an int64; `CommandNotSupported` for decimals; `TypeMismatch` for what is no number.
+    /// `BadValue` beyond an int64; `TypeMismatch` for what is no number.
     pub(crate) fn of(self, a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
         let (Some(left), Some(right)) = (Number::of(a), Number::of(b)) else {
             return Err(Refusal::type_mismatch("a number was expected"));
         };
         match (left, right) {
-            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-                Err(Refusal::not_supported("arithmetic with decimal128"))
-            }
+            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => Ok(match self {
+                Self::Add => decimal_math::sum(left, right),
+                Self::Multiply => decimal_math::product(left, right),
+            }),
             (Number::Int(x), Number::Int(y)) => {
                 let result = match self {
                     Self::Add => x.checked_add(y),
@@ -159,16 +161,63 @@ impl Arithmetic {
 /// The sum of two numbers, as [`crate::Update`]'s `$inc` makes it.
 ///
 /// # Errors
-/// `BadValue`, `CommandNotSupported`, `TypeMismatch`.
+/// `BadValue`, `TypeMismatch`.
 pub fn add(a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
     Arithmetic::Add.of(a, b)
 }
 
+/// The int64 that MongoDB takes a number for where it wants a whole one: a double without its fraction, a decimal as its neighbour, of
+/// two the even one; the nearest one of what is beyond, and 0 of no number.
+pub fn coerced(value: Value<'_>) -> Option<i64> {
+    let number = Number::of(value)?;
+    #[expect(clippy::cast_possible_truncation, reason = "it is cut and bounded")]
+    if let Number::Double(double) = number {
+        return Some(double as i64);
+    }
+    Some(match number.decimal() {
+        Decimal::NaN => 0,
+        Decimal::Infinite { is_negative } => bound(is_negative),
+        Decimal::Finite(digits) => {
+            let half = Digits::of_f64(0.5);
+            let Some((whole, _)) = digits.whole() else {
+                return Some(bound(digits.is_negative));
+            };
+            let up = match digits.fraction().cmp_magnitude(&half) {
+                Ordering::Less => 0,
+                Ordering::Equal => whole & 1,
+                Ordering::Greater => 1,
+            };
+            let whole = i64::try_from(whole + up).unwrap_or(i64::MAX);
+            if digits.is_negative { -whole } else { whole }
+        }
+    })
+}
+
+fn bound(is_negative: bool) -> i64 {
+    if is_negative { i64::MIN } else { i64::MAX }
+}
+
 /// A number without its fraction.
 pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
-    match Number::of(value)?.decimal() {
+    let number = Number::of(value)?;
+    if let Number::Int(int) = number {
+        return Some(int);
+    }
+    match number.decimal() {
         Decimal::Finite(digits) => {
             let whole = i64::try_from(digits.whole()?.0).ok()?;
+            Some(if digits.is_negative { -whole } else { whole })
+        }
+        _ => None,
+    }
+}
+
+/// A number that has no fraction and is an int64.
+pub(crate) fn whole(value: Value<'_>) -> Option<i64> {
+    match Number::of(value)?.decimal() {
+        Decimal::Finite(digits) => {
+            let (whole, has_more) = digits.whole()?;
+            let whole = i64::try_from(whole).ok().filter(|_| !has_more)?;
             Some(if digits.is_negative { -whole } else { whole })
         }
         _ => None,

@@ -5,10 +5,11 @@ use crate::code::Code;
 use crate::expression::{Expression, Scope};
 use crate::filter::Filter;
 use crate::matching::Failed;
+use crate::number::coerced;
 use crate::path::Path;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
-use crate::update::position;
+use crate::update::{matched_place, position};
 use crate::validate::DEPTH_MAX;
 
 /// What becomes of a field.
@@ -73,6 +74,7 @@ impl Projection {
             mode: None,
             id: None,
             names: Names::default(),
+            special: None,
         };
         parser.fields(document, "", 0)?;
         parser.finish()
@@ -91,6 +93,11 @@ impl Projection {
             names,
             others: Others::StayInPlace,
         })
+    }
+
+    /// Whether it has the element that made the query match.
+    pub fn is_positional(&self) -> bool {
+        self.names.is_positional()
     }
 
     /// Whether it leaves documents as they are.
@@ -144,6 +151,8 @@ impl Context<'_> {
             };
             match rule {
                 Rule::Computed(_) if !in_place => {}
+                // With fields that stay it comes behind these.
+                Rule::FirstMatch(_) if self.others == Others::Go => {}
                 _ if *done => {}
                 rule => {
                     *done = true;
@@ -154,6 +163,11 @@ impl Context<'_> {
         for ((name, rule), _) in names.rules.iter().zip(&done).filter(|(_, done)| !**done) {
             match rule {
                 Rule::Computed(_) => self.field(rule, name, None, out)?,
+                Rule::FirstMatch(_) => {
+                    let mut fields = of.into_iter().flatten();
+                    let value = fields.find(|it| *it.name == **name).map(|it| it.value);
+                    self.field(rule, name, value, out)?;
+                }
                 Rule::Nested(inner) if inner.computes => self.field(rule, name, None, out)?,
                 _ => {}
             }
@@ -194,12 +208,22 @@ impl Context<'_> {
                     return Ok(());
                 };
                 let failed = Failed::default();
-                let at = self
-                    .filter
-                    .and_then(|it| position(it, self.root, path, &failed));
-                let found = failed.or(at)?.and_then(|at| array.iter().nth(at));
-                let text = "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array";
-                let found = found.ok_or_else(|| Refusal::new(Code::PositionalNone, text))?;
+                let at = self.filter.and_then(|it| {
+                    position(it, self.root, path, &failed)
+                        .or_else(|| matched_place(it, self.root, &failed))
+                });
+                let wrong = |code, text: &str| {
+                    let text = format!(
+                        "Executor error during find command :: caused by :: positional operator '.$' {text}"
+                    );
+                    Refusal::new(code, text)
+                };
+                let none = "couldn't find a matching element in the array";
+                let at = failed.or(at)?;
+                let at = at.ok_or_else(|| wrong(Code::PositionalNone, none))?;
+                let beyond = "element mismatch";
+                let found = array.iter().nth(at);
+                let found = found.ok_or_else(|| wrong(Code::PositionalBeyond, beyond))?;
                 out.open(Kind::Array, name).value("0", found.value).close();
             }
             (Rule::Drop, _) | (_, None) => {}
@@ -263,6 +287,29 @@ fn slice(array: Document<'_>, skip: Option<i64>, count: i64, name: &[u8], out: &
 }
 
 impl Names {
+    fn is_positional(&self) -> bool {
+        self.rules.iter().any(|(_, rule)| match rule {
+            Rule::Positional(_) => true,
+            Rule::Nested(inner) => inner.is_positional(),
+            _ => false,
+        })
+    }
+
+    /// Whether `$` stands for an element of the array at that path.
+    fn is_positional_at(&self, path: &str) -> bool {
+        let (first, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(a, b)| (a, Some(b)));
+        let rule = self
+            .place(first.as_bytes())
+            .and_then(|at| self.rules.get(at));
+        match (rule, rest) {
+            (Some((_, Rule::Positional(_))), None) => true,
+            (Some((_, Rule::Nested(inner))), Some(rest)) => inner.is_positional_at(rest),
+            _ => false,
+        }
+    }
+
     fn place(&self, name: &[u8]) -> Option<usize> {
         self.rules.iter().position(|(known, _)| **known == *name)
     }
@@ -297,6 +344,10 @@ impl Names {
             }
             match names.rules.get_mut(at) {
                 Some((_, Rule::Nested(inner))) => names = inner,
+                _ if code == Code::ProjectCollision => {
+                    let text = format!("Path collision at {path} remaining portion {part}");
+                    return Err(Refusal::new(Code::CollisionBelow, text));
+                }
                 _ => return Err(collides()),
             }
         }
@@ -308,8 +359,13 @@ impl Names {
 fn check_path(path: &str) -> Outcome<()> {
     for part in path.split('.') {
         if part.is_empty() {
+            let code = match path {
+                "" => Code::ProjectEmpty,
+                _ if path.ends_with('.') => Code::PathDot,
+                _ => Code::PathEmpty,
+            };
             let text = format!("FieldPath field names may not be empty strings, as in '{path}'.");
-            return Err(Refusal::new(Code::ProjectEmpty, text));
+            return Err(Refusal::new(code, text));
         }
         if part.starts_with('$') {
             let text = format!("FieldPath field names may not start with '$', as in '{path}'.");
@@ -353,6 +409,14 @@ struct Parser<'s> {
     mode: Option<bool>,
     id: Option<bool>,
     names: Names,
+    /// The `$` or the `$elemMatch` that was met.
+    special: Option<Special>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Special {
+    Positional,
+    FirstMatch,
 }
 
 impl Parser<'_> {
@@ -385,13 +449,14 @@ impl Parser<'_> {
     }
 
     fn field(&mut self, path: &str, value: Value<'_>, depth: usize) -> Outcome<()> {
-        if let Some(array) = path
-            .strip_suffix(".$")
-            .filter(|_| self.of == ProjectionOf::Find)
-        {
-            check_path(array)?;
-            self.includes(path, true)?;
-            return self.put(array, Rule::Positional(Path::new(array)));
+        if let Some(array) = path.strip_suffix(".$") {
+            return self.positional(path, array, value);
+        }
+        if path.contains(".$.") {
+            let text = format!(
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path: {path}"
+            );
+            return Err(Refusal::new(Code::PositionalMiddle, text));
         }
         check_path(path)?;
         if value.kind.is_number() || value.kind == Kind::Bool {
@@ -413,7 +478,13 @@ impl Parser<'_> {
                 .map(|it| it.value)
         };
         match operator_of(value) {
-            Some("$slice") if is_find => {
+            Some("$slice" | "$elemMatch")
+                if is_find && inner.is_some_and(|it| it.iter().count() > 1) =>
+            {
+                let text = format!("FieldPath field names may not start with '$', as in '{path}'.");
+                return Err(Refusal::new(Code::PathDollar, text));
+            }
+            Some("$slice") if is_find && !self.names.is_positional_at(path) => {
                 if let Some(rule) = find_slice(argument().unwrap_or(Value::NULL))? {
                     return self.put(path, rule);
                 }
@@ -423,8 +494,16 @@ impl Parser<'_> {
                     let text = "Cannot use $elemMatch projection on a nested field.";
                     return Err(Refusal::new(Code::ProjectElemMatch, text));
                 }
-                self.includes(path, true)?;
+                if self.special == Some(Special::Positional) {
+                    let text = "Cannot specify both positional operator and $elemMatch.";
+                    return Err(Refusal::new(Code::ElemMatchAfterPositional, text));
+                }
+                self.special = Some(Special::FirstMatch);
                 let condition = argument().unwrap_or(Value::NULL);
+                if condition.kind != Kind::Document {
+                    let text = "elemMatch: Invalid argument, object required, but got another";
+                    return Err(Refusal::new(Code::ElemMatchObject, text));
+                }
                 let test = crate::filter::element_match(condition, 0)?;
                 return self.put(path, Rule::FirstMatch(test));
             }
@@ -442,8 +521,54 @@ impl Parser<'_> {
         if path != "_id" {
             self.includes(path, true)?;
         }
-        let expression = Expression::parse(value, self.scope)?;
+        let expression = Expression::parse(value, self.scope);
+        let expression = expression.map_err(|refusal| match operator_of(value) {
+            Some(name)
+                if refusal.code == Code::InvalidPipelineOperator
+                    && refusal.message.contains(&format!("'{name}'")) =>
+            {
+                Refusal::new(
+                    Code::UnknownProjection,
+                    format!("Unknown expression {name}"),
+                )
+            }
+            _ => refusal,
+        })?;
         self.put(path, Rule::Computed(expression))
+    }
+
+    /// The element that made the query match, of the array at a path.
+    fn positional(&mut self, path: &str, array: &str, value: Value<'_>) -> Outcome<()> {
+        let wrong = |code, text: &str| Err(Refusal::new(code, text));
+        if self.of == ProjectionOf::Stage {
+            let text = "Cannot use positional projection in an aggregation projection";
+            return wrong(Code::PositionalOfStage, text);
+        }
+        check_path(array)?;
+        match value.kind {
+            kind if kind.is_number() || kind == Kind::Bool => {}
+            Kind::Document => {
+                let text = "positional projection cannot be used with an object";
+                return wrong(Code::PositionalObject, text);
+            }
+            _ => {
+                let text = "positional projection cannot be used with a literal";
+                return wrong(Code::PositionalValue, text);
+            }
+        }
+        match self.special {
+            Some(Special::Positional) => {
+                let text = "Cannot specify more than one positional projection per query.";
+                return wrong(Code::PositionalTwice, text);
+            }
+            Some(Special::FirstMatch) => {
+                let text = "Cannot specify both $elemMatch and a positional projection.";
+                return wrong(Code::PositionalAfterElemMatch, text);
+            }
+            None => self.special = Some(Special::Positional),
+        }
+        self.includes(path, true)?;
+        self.put(array, Rule::Positional(Path::new(array)))
     }
 
     fn finish(mut self) -> Outcome<Projection> {
@@ -452,7 +577,10 @@ impl Parser<'_> {
             .rules
             .iter()
             .any(|(name, rule)| **name == *b"_id" && !matches!(rule, Rule::Keep | Rule::Drop));
-        let stays = self.mode.unwrap_or(self.id == Some(true) || computes_id);
+        let has_match = self.special == Some(Special::FirstMatch);
+        let stays = self
+            .mode
+            .unwrap_or(self.id == Some(true) || computes_id || has_match);
         // `_id` stays, and is first, where nothing is said of it.
         if stays && self.names.place(b"_id").is_none() {
             self.names
@@ -469,7 +597,7 @@ impl Parser<'_> {
 /// The rule of `$slice`; none where it is the expression of that name.
 fn find_slice(value: Value<'_>) -> Outcome<Option<Rule>> {
     let wrong = |text: &str| Refusal::new(Code::ArityRange, text);
-    if let Some(count) = value.as_whole() {
+    if let Some(count) = coerced(value) {
         return Ok(Some(Rule::Slice(None, count)));
     }
     let Some(items) = value.as_array() else {
@@ -477,9 +605,12 @@ fn find_slice(value: Value<'_>) -> Outcome<Option<Rule>> {
             "Invalid $slice syntax. The given syntax did not match the find() syntax",
         ));
     };
-    let numbers: Vec<_> = items.iter().map(|item| item.value.as_whole()).collect();
+    let numbers: Vec<_> = items.iter().map(|item| coerced(item.value)).collect();
     match numbers.as_slice() {
-        [Some(_), Some(..=0)] => Err(wrong("$slice limit must be positive")),
+        [Some(_), Some(..=0)] => Err(Refusal::new(
+            Code::SliceLimit,
+            "$slice limit must be positive",
+        )),
         [Some(skip), Some(count)] => Ok(Some(Rule::Slice(Some(*skip), *count))),
         _ => Ok(None),
     }

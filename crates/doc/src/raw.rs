@@ -219,6 +219,7 @@ impl<'a> Value<'a> {
                 #[expect(clippy::cast_possible_truncation, reason = "it fits, as was looked at")]
                 fits.then_some(number as i64)
             }
+            Kind::Decimal => crate::number::whole(self),
             _ => None,
         }
     }
@@ -235,6 +236,7 @@ impl<'a> Value<'a> {
             Kind::Null | Kind::Undefined => false,
             Kind::Double => self.double() != Some(0.0),
             Kind::Int32 | Kind::Int64 => self.fixed_i64() != Some(0),
+            Kind::Decimal => crate::number::whole(self) != Some(0),
             _ => true,
         }
     }

@@ -87,6 +87,8 @@ pub(crate) struct Walking {
 pub(crate) struct Cursor {
     pub(crate) name: Name,
     pub(crate) source: Source,
+    /// The session that it was opened in.
+    pub(crate) session: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -132,15 +134,32 @@ impl Cursors {
     /// Takes a cursor out, to be put back if it is not at its end.
     ///
     /// # Errors
-    /// `CursorNotFound`, also for one that another connection is using.
-    pub(crate) fn take(&self, id: i64, name: &Name) -> Result<Cursor, Refusal> {
+    /// `CursorNotFound`, also for one that another connection is using; `Unauthorized` for one of another collection; `Location50736`
+    /// to `Location50738` for one of another session, or of none.
+    pub(crate) fn take(
+        &self,
+        id: i64,
+        name: &Name,
+        session: Option<&[u8]>,
+    ) -> Result<Cursor, Refusal> {
         let mut table = self.0.lock();
-        let is_of = table
-            .open
-            .get(&id)
-            .is_some_and(|(_, cursor)| cursor.name == *name);
-        let found = is_of.then(|| table.open.remove(&id)).flatten();
         let missing = || Refusal::new(Code::CursorNotFound, format!("cursor id {id} not found"));
+        let (_, cursor) = table.open.get(&id).ok_or_else(missing)?;
+        if cursor.name != *name {
+            let text = format!("cursor id {id} is of {} and not of {name}", cursor.name);
+            return Err(Refusal::new(Code::Unauthorized, text));
+        }
+        let wrong = match (cursor.session.as_deref(), session) {
+            (None, Some(_)) => Some(Code::CursorOfNoSession),
+            (Some(_), None) => Some(Code::CursorOfSession),
+            (Some(own), Some(other)) if own != other => Some(Code::CursorOfOtherSession),
+            _ => None,
+        };
+        if let Some(code) = wrong {
+            let text = format!("cursor id {id} was not opened in the session of this command");
+            return Err(Refusal::new(code, text));
+        }
+        let found = table.open.remove(&id);
         found.map(|(_, cursor)| cursor).ok_or_else(missing)
     }
 

@@ -123,3 +123,243 @@ fn the_stable_api_is_kept_to_where_a_client_says_so() {
         assert_eq!(run(&server, command).1, code, "{command}");
     }
 }
+
+/// `document` with one of the names first.
+fn first_of(document: Document<'_>, names: &[&str]) -> Vec<u8> {
+    let mut out = drumlin_doc::Builder::new();
+    let mut all: Vec<_> = document.iter().collect();
+    all.sort_by_key(|element| !names.contains(&element.name_str()));
+    for element in all {
+        out.value(element.name, element.value);
+    }
+    out.finish()
+}
+
+/// The reply to a `bulkWrite`, whose operations have their names first.
+fn bulk_write(server: &Embedded, command: &str) -> Vec<u8> {
+    let whole = doc(command);
+    let mut out = drumlin_doc::Builder::new();
+    for element in Document(&first_of(Document(&whole), &["bulkWrite"])) {
+        let Some(ops) = element.value.as_array().filter(|_| element.name == b"ops") else {
+            out.value(element.name, element.value);
+            continue;
+        };
+        out.open(drumlin_doc::Kind::Array, "ops");
+        for (at, op) in ops.iter().enumerate() {
+            let names = ["insert", "update", "delete", "replace"];
+            let op = first_of(Document(op.value.bytes), &names);
+            out.document(at.to_string(), Document(&op));
+        }
+        out.close();
+    }
+    out.str("$db", "admin");
+    server.run(&out.finish()).expect("a document")
+}
+
+#[test]
+fn writes_of_several_collections_go_in_one_command() {
+    let server = open();
+    let two = r#""nsInfo": [{"ns": "d.a"}, {"ns": "d.b"}]"#;
+    let number = |reply: &[u8], name: &str| Document(reply).get(name).and_then(|it| it.as_whole());
+    let ops = r#"[{"insert": 0, "document": {"_id": 1, "x": 1}}, {"insert": 0, "document": {"_id": 2, "x": 2}},
+        {"insert": 1, "document": {"_id": 1}}, {"insert": 1, "document": {"_id": 1}},
+        {"update": 0, "filter": {}, "updateMods": {"$inc": {"x": 1}}, "multi": true},
+        {"update": 1, "filter": {"_id": 7}, "updateMods": {"$set": {"x": 1}}, "upsert": true},
+        {"delete": 0, "filter": {"x": 3}}]"#;
+    // Where one fails, those behind it are done only without an order.
+    for (is_ordered, counts) in [(true, [1, 3, 0, 0, 0, 0]), (false, [1, 3, 2, 2, 1, 1])] {
+        for name in ["a", "b"] {
+            run(&server, &format!(r#"{{"drop": "{name}"}}"#));
+        }
+        let command =
+            format!(r#"{{"bulkWrite": 1, "ops": {ops}, {two}, "ordered": {is_ordered}}}"#);
+        let reply = bulk_write(&server, &command);
+        let names = [
+            "nErrors",
+            "nInserted",
+            "nMatched",
+            "nModified",
+            "nUpserted",
+            "nDeleted",
+        ];
+        let found = names.map(|name| number(&reply, name).expect(name));
+        assert_eq!(found, counts, "ordered: {is_ordered}");
+        let cursor = Document(&reply)
+            .get("cursor")
+            .and_then(|it| it.as_document());
+        let batch = cursor
+            .and_then(|it| it.get("firstBatch")?.as_array())
+            .expect("a batch");
+        let results: Vec<_> = batch
+            .iter()
+            .filter_map(|it| it.value.as_document())
+            .collect();
+        assert_eq!(results.len(), if is_ordered { 4 } else { 7 });
+        let codes: Vec<_> = results.iter().map(|it| number(it.0, "code")).collect();
+        let duplicate = Some(i64::from(Code::DuplicateKey.number()));
+        assert_eq!(codes.iter().position(|code| *code == duplicate), Some(3));
+    }
+    assert_eq!(all(&server, "a"), [doc(r#"{"_id": 1, "x": 2}"#)]);
+    assert_eq!(
+        all(&server, "b"),
+        [r#"{"_id": 1}"#, r#"{"_id": 7, "x": 1}"#].map(doc)
+    );
+    for (rest, code) in [
+        (r#""ops": []"#, Code::InvalidLength),
+        (r#""ops": [{"insert": 2, "document": {}}]"#, Code::BadValue),
+        (r#""ops": [{"insert": -1, "document": {}}]"#, Code::BadValue),
+        (r#""ops": [{"insert": 0}]"#, Code::MissingField),
+        (
+            r#""ops": [{"insert": 0, "document": 1}]"#,
+            Code::TypeMismatch,
+        ),
+        (r#""ops": [{"replace": 0}]"#, Code::UnknownField),
+        (
+            r#""ops": [{"update": 0, "filter": {}, "updateMods": 1}]"#,
+            Code::FailedToParse,
+        ),
+        (
+            r#""ops": [{"delete": 0, "filter": {}, "hint": 1}]"#,
+            Code::FailedToParse,
+        ),
+        (
+            r#""ops": [{"delete": 0, "filter": {}, "collation": {"locale": "en"}}]"#,
+            Code::CommandNotSupported,
+        ),
+        (
+            r#""nothing": 1, "ops": [{"insert": 0, "document": {}}]"#,
+            Code::UnknownField,
+        ),
+    ] {
+        let reply = bulk_write(&server, &format!(r#"{{"bulkWrite": 1, {rest}, {two}}}"#));
+        assert_eq!(
+            number(&reply, "code"),
+            Some(i64::from(code.number())),
+            "{rest}"
+        );
+    }
+}
+
+#[test]
+fn arguments_of_other_kinds_are_refused_as_defined() {
+    let server = open();
+    run(
+        &server,
+        r#"{"insert": "c", "documents": [{"_id": 1, "x": 3}, {"_id": 2, "x": 1}]}"#,
+    );
+    for (command, code) in [
+        (r#"{"find": "c", "maxTimeMS": "x"}"#, 14),
+        (r#"{"find": "c", "maxTimeMS": 1.5}"#, 9),
+        (r#"{"find": "c", "maxTimeMS": -1}"#, 2),
+        (r#"{"find": "c", "readConcern": 1}"#, 14),
+        (r#"{"find": "c", "readConcern": {"level": 1}}"#, 14),
+        (r#"{"find": "c", "readConcern": {"level": "Local"}}"#, 2),
+        (
+            r#"{"find": "c", "readConcern": {"level": "snapshot"}}"#,
+            123,
+        ),
+        (r#"{"find": "c", "readConcern": {"nothing": 1}}"#, 40415),
+        (
+            r#"{"find": "c", "readConcern": {"level": null, "provenance": "clientSupplied"}}"#,
+            0,
+        ),
+        (r#"{"find": "c", "readConcern": {"level": "majority"}}"#, 0),
+        (r#"{"find": "c", "writeConcern": {"w": 1}}"#, 72),
+        (r#"{"find": "c", "singleBatch": 1}"#, 14),
+        (r#"{"find": "c", "collation": {"locale": "simple"}}"#, 0),
+        (r#"{"find": "c", "collation": {"locale": "en"}}"#, 115),
+        (
+            r#"{"find": "c", "filter": {"x": 3, "$expr": true}, "projection": {"x.$": 1}}"#,
+            224,
+        ),
+        (
+            r#"{"insert": "c", "documents": [{}], "writeConcern": null}"#,
+            0,
+        ),
+        (
+            r#"{"insert": "c", "documents": [{}], "writeConcern": 1}"#,
+            14,
+        ),
+        (
+            r#"{"insert": "c", "documents": [{}], "writeConcern": {"w": 51}}"#,
+            9,
+        ),
+        (
+            r#"{"insert": "c", "documents": [{}], "writeConcern": {"w": {"a": 1}}}"#,
+            0,
+        ),
+        (r#"{"insert": "c", "documents": [], "ordered": true}"#, 16),
+        (r#"{"insert": "c", "ordered": true}"#, 40414),
+        (r#"{"insert": "c", "documents": [{}], "ordered": 1}"#, 14),
+        (r#"{"update": "c", "updates": [{"q": 1, "u": {}}]}"#, 14),
+        (r#"{"update": "c", "updates": [{"u": {}}]}"#, 40414),
+        (r#"{"killCursors": "c", "cursors": [1]}"#, 14),
+        (r#"{"killCursors": 1, "cursors": []}"#, 73),
+        (r#"{"killCursors": "c"}"#, 40414),
+        (
+            r#"{"killCursors": "c", "cursors": [], "readConcern": {"level": "majority"}}"#,
+            72,
+        ),
+    ] {
+        assert_eq!(run(&server, command).1, code, "{command}");
+    }
+    // The first one in the order is changed.
+    run(
+        &server,
+        r#"{"update": "c", "updates": [{"q": {"x": {"$gt": 0}}, "sort": {"x": 1}, "u": {"$set": {"x": 9}}}]}"#,
+    );
+    let (reply, _) = run(&server, r#"{"find": "c", "filter": {"x": 9}}"#);
+    let cursor = Document(&reply)
+        .get("cursor")
+        .and_then(|it| it.as_document());
+    let batch = cursor
+        .and_then(|it| it.get("firstBatch")?.as_array())
+        .expect("a batch");
+    let first = batch.iter().next().and_then(|it| it.value.as_document());
+    assert_eq!(
+        first.map(|it| it.0.to_vec()),
+        Some(doc(r#"{"_id": 2, "x": 9}"#))
+    );
+}
+
+#[test]
+fn a_cursor_goes_on_for_its_collection_and_session_alone() {
+    let server = open();
+    run(
+        &server,
+        r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#,
+    );
+    let open = |session: &str| {
+        let find = format!(r#"{{"find": "c", "batchSize": 1{session}}}"#);
+        let (reply, _) = run(&server, &find);
+        let cursor = Document(&reply)
+            .get("cursor")
+            .and_then(|it| it.as_document());
+        cursor
+            .and_then(|it| it.get("id")?.as_whole())
+            .expect("a cursor")
+    };
+    let [one, two] = ["1", "2"].map(|id| format!(r#", "lsid": {{"id": {id}}}"#));
+    for (begin, go_on, code) in [
+        ("", r#", "collection": "c""#.to_owned(), 0),
+        ("", r#", "collection": "c", "batchSize": 1.9"#.to_owned(), 0),
+        (
+            "",
+            r#", "collection": "c", "batchSize": -1.0"#.to_owned(),
+            2,
+        ),
+        ("", r#", "collection": "c", "maxTimeMS": 5"#.to_owned(), 2),
+        ("", r#", "collection": "c", "term": 1"#.to_owned(), 14),
+        ("", r#", "collection": "e""#.to_owned(), 13),
+        ("", r#", "collection": 1"#.to_owned(), 14),
+        ("", String::new(), 40414),
+        (&one, format!(r#", "collection": "c"{one}"#), 0),
+        (&one, format!(r#", "collection": "c"{two}"#), 50738),
+        (&one, r#", "collection": "c""#.to_owned(), 50737),
+        ("", format!(r#", "collection": "c"{one}"#), 50736),
+    ] {
+        let id = open(begin);
+        let more = format!(r#"{{"getMore": {{"$long": {id}}}{go_on}}}"#);
+        assert_eq!(run(&server, &more).1, code, "{begin} {go_on}");
+    }
+}

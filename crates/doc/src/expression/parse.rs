@@ -35,6 +35,7 @@ impl Scope {
             check_name(name)?;
             let value = Expression::parse(element.value, &self)?.eval(Document::EMPTY)?;
             let value = value.unwrap_or_else(OwnedValue::null);
+            self.values.retain(|(known, _)| known != name);
             self.values.push((name.to_owned(), value));
         }
         Ok(self)

@@ -1,5 +1,7 @@
 //! Updates, applied: the document is written anew, what is not touched is copied.
 
+use std::borrow::Cow;
+
 use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::equal;
@@ -14,7 +16,7 @@ use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX, validate};
 use super::moment::Moment;
 use super::operators::{Change, Operator};
 use super::parse::{Update, UpdateKind};
-use super::tree::Node;
+use super::tree::{Node, is_positional};
 
 /// Longest array that an index of an update may make, beyond which nulls would fill it.
 const PADDING_MAX: usize = 1_500_000;
@@ -69,7 +71,11 @@ impl Update {
                 };
                 let mut out = Builder::new();
                 context.document(root, document, &mut out)?;
-                out.finish()
+                let made = out.finish();
+                if !moment.is_insert {
+                    refuse_dollars(document, Document(&made))?;
+                }
+                made
             }
         };
         let is_nested = self.has_operators();
@@ -111,6 +117,21 @@ impl Applied {
             document: made,
             is_changed,
         })
+    }
+}
+
+/// Refuses fields of the document itself whose names begin with `$`, unless they are as they were.
+fn refuse_dollars(old: Document<'_>, new: Document<'_>) -> Outcome<()> {
+    let mut fields = new.iter().filter(|it| it.name.first() == Some(&b'$'));
+    let wrong = fields.find(|it| old.get(it.name_str()) != Some(it.value));
+    match wrong.map(|it| it.name_str()) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!(
+                "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."
+            );
+            Err(Refusal::new(Code::DollarPrefixedFieldName, text))
+        }
     }
 }
 
@@ -188,6 +209,47 @@ fn named<'a>(document: Document<'a>, path: &Path, end: &str) -> Outcome<Option<V
     Ok(Some(value))
 }
 
+/// The place of the element of any array that made the filter match: of the last condition that has one.
+pub(crate) fn matched_place(
+    filter: &Filter,
+    document: Document<'_>,
+    failed: &Failed,
+) -> Option<usize> {
+    match filter {
+        Filter::And(parts) => {
+            let mut places = parts.iter().rev();
+            places.find_map(|part| matched_place(part, document, failed))
+        }
+        // Of alternatives only where all are about one path.
+        Filter::Or(parts) => {
+            let path = |part: &Filter| match part {
+                Filter::Field(path, _) => Some(path.clone()),
+                _ => None,
+            };
+            let first = path(parts.first()?)?;
+            let is_same = parts.iter().all(|part| path(part).as_ref() == Some(&first));
+            let mut places = parts.iter().filter(|_| is_same);
+            places.find_map(|part| matched_place(part, document, failed))
+        }
+        Filter::Field(path, test) => {
+            let parts = path.parts();
+            let arrays =
+                (1..=parts.len()).map(|len| Path::of(parts.iter().take(len).cloned().collect()));
+            let arrays: Vec<_> = arrays.collect();
+            let place = |test: &Test| {
+                let field = Filter::Field(path.clone(), test.clone());
+                let mut arrays = arrays.iter();
+                arrays.find_map(|array| position(&field, document, array, failed))
+            };
+            place(test).or_else(|| match test {
+                Test::All(tests) => tests.iter().rev().find_map(place),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
 /// The first element of the array at `array` for which the filter holds.
 pub(crate) fn position(
     filter: &Filter,
@@ -202,6 +264,9 @@ pub(crate) fn position(
         Filter::Field(path, test) => {
             let rest = path.parts().strip_prefix(array.parts())?;
             let elements = value_at(document, array)?.as_array()?;
+            if rest.is_empty() && is_of_whole(test) {
+                return None;
+            }
             elements.iter().position(|element| match rest.is_empty() {
                 true => holds_for_any(test, element.value, failed),
                 false => {
@@ -218,6 +283,15 @@ pub(crate) fn position(
             })
         }
         _ => None,
+    }
+}
+
+/// Whether a test is of the array, and of none of its elements.
+fn is_of_whole(test: &Test) -> bool {
+    match test {
+        Test::Not(_) | Test::Exists | Test::Size(_) => true,
+        Test::All(tests) => !tests.is_empty() && tests.iter().all(is_of_whole),
+        _ => false,
     }
 }
 
@@ -251,7 +325,7 @@ impl Context<'_> {
         }
         let new = node.children.iter().zip(seen).filter(|(_, seen)| !seen);
         for ((name, child), _) in new {
-            if name.starts_with(b"$") {
+            if is_positional(&String::from_utf8_lossy(name)) {
                 return Err(Refusal::bad_value(format!(
                     "Cannot apply array updates to a field that is no array: {}",
                     String::from_utf8_lossy(name)
@@ -302,6 +376,11 @@ impl Context<'_> {
         let creates = node.creates(self.moment.is_insert);
         match old {
             None if !creates => {}
+            None if node.is_of_array() => {
+                return Err(Refusal::bad_value(
+                    "The positional operator did not find the match needed from the query.",
+                ));
+            }
             None => self.nested(Kind::Document, name, out, |out| {
                 self.document(node, Document::EMPTY, out)
             })?,
@@ -315,7 +394,14 @@ impl Context<'_> {
                     self.array(node, Document(old.bytes), out)
                 })?;
             }
-            Some(old) if creates => {
+            Some(old) if node.is_of_array() => {
+                return Err(Refusal::bad_value(format!(
+                    "Cannot apply array updates to non-array element {}: {}",
+                    String::from_utf8_lossy(name),
+                    show(old)
+                )));
+            }
+            Some(old) if creates || node.pops() => {
                 let below = node
                     .children
                     .first()
@@ -351,7 +437,7 @@ impl Context<'_> {
         for (at, element) in old.iter().enumerate() {
             len = at + 1;
             match self.child_for(node, at, element.value)? {
-                Some(child) => self.element(child, at, Some(element.value), out)?,
+                Some(child) => self.element(&child, at, Some(element.value), out)?,
                 None => drop(out.value(at.to_string(), element.value)),
             }
         }
@@ -368,7 +454,7 @@ impl Context<'_> {
                 }
                 continue;
             }
-            if !child.creates(self.moment.is_insert) {
+            if !child.creates(self.moment.is_insert) && !(index.is_none() && child.pops()) {
                 continue;
             }
             let Some(index) = index.filter(|index| *index <= len + PADDING_MAX) else {
@@ -410,8 +496,8 @@ impl Context<'_> {
         node: &'n Node,
         at: usize,
         element: Value<'_>,
-    ) -> Outcome<Option<&'n Node>> {
-        let mut found = None;
+    ) -> Outcome<Option<Cow<'n, Node>>> {
+        let mut found: Option<Cow<'n, Node>> = None;
         for (name, child) in &node.children {
             let is_for = match &**name {
                 b"$" => self.position == Some(at),
@@ -435,9 +521,11 @@ impl Context<'_> {
                     None => index_of(other) == Some(at),
                 },
             };
-            if is_for && found.replace(child).is_some() {
-                let text = format!("Update created a conflict at the element {at} of an array");
-                return Err(Refusal::new(Code::ConflictingUpdateOperators, text));
+            if is_for {
+                found = Some(match found {
+                    Some(other) => Cow::Owned(other.merged(child, &at.to_string())?),
+                    None => Cow::Borrowed(child),
+                });
             }
         }
         Ok(found)

@@ -1,57 +1,44 @@
 //! Conditions on elements of arrays that an update names: `$[name]`.
 
+use crate::build::Builder;
+use crate::code::Code;
 use crate::filter::Filter;
-use crate::filter::{Test, field};
-use crate::matching::Failed;
-use crate::path::Path;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
+use crate::validate::DEPTH_MAX;
 
 /// One of `arrayFilters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayFilter {
     name: String,
-    /// Of the element itself, and of what it has below.
-    whole: Vec<Test>,
-    below: Vec<Filter>,
+    /// Of a document that has the element under that name.
+    filter: Filter,
 }
 
 impl ArrayFilter {
-    /// The filter that `document` describes: `{ "name.field": condition }`.
+    /// The filter that `document` describes: `{ "name.field": condition }`, also within `$and`, `$or` and `$nor`.
     ///
     /// # Errors
-    /// `FailedToParse` for more than one name or none; those of [`Filter::new`].
+    /// `FailedToParse` for more than one name or none, `BadValue` for a name that does not begin with a small letter;
+    /// `QueryFeatureNotAllowed` for `$expr`; those of [`Filter::new`].
     pub fn new(document: Document<'_>) -> Outcome<Self> {
-        let mut made: Option<Self> = None;
-        for element in document {
-            let full = element.name_str();
-            let (name, rest) = full
-                .split_once('.')
-                .map_or((full, None), |(name, rest)| (name, Some(rest)));
-            if name.starts_with('$') {
-                return Err(Refusal::parse(format!(
-                    "{name} in an array filter is not supported by this server"
-                )));
-            }
-            let filter = made.get_or_insert_with(|| Self {
-                name: name.to_owned(),
-                whole: Vec::new(),
-                below: Vec::new(),
-            });
-            if filter.name != name {
-                let text = format!(
-                    "an array filter may have one name, and has '{}' and '{name}'",
-                    filter.name
-                );
-                return Err(Refusal::parse(text));
-            }
-            let test = field(element.value, 0)?;
-            match rest {
-                Some(rest) => filter.below.push(Filter::Field(Path::new(rest), test)),
-                None => filter.whole.push(test),
-            }
+        let mut name = None;
+        find_name(document, &mut name, 0)?;
+        let name = name.ok_or_else(|| {
+            Refusal::parse(
+                "Cannot use an expression without a top-level field name in arrayFilters",
+            )
+        })?;
+        let is_plain = |char: char| char.is_ascii_alphanumeric();
+        if !name.starts_with(|char: char| char.is_ascii_lowercase()) || !name.chars().all(is_plain)
+        {
+            let text = format!(
+                "The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '{name}'"
+            );
+            return Err(Refusal::bad_value(text));
         }
-        made.ok_or_else(|| Refusal::parse("an array filter must not be empty"))
+        let filter = Filter::new(document)?;
+        Ok(Self { name, filter })
     }
 
     /// The name by which the update refers to it.
@@ -60,17 +47,42 @@ impl ArrayFilter {
     }
 
     pub(super) fn holds(&self, element: Value<'_>) -> Outcome<bool> {
-        let document = (element.kind == Kind::Document).then_some(Document(element.bytes));
-        let document = document.unwrap_or(Document::EMPTY);
-        let failed = Failed::default();
-        let is_all = self
-            .whole
-            .iter()
-            .all(|test| test.holds_for(element, &failed))
-            && self
-                .below
-                .iter()
-                .all(|filter| filter.holds(document, &failed));
-        failed.or(is_all)
+        let mut around = Builder::new();
+        around.value(&self.name, element);
+        self.filter.matches(Document(&around.finish()))
     }
+}
+
+/// Looks for the one name of a filter.
+fn find_name(document: Document<'_>, found: &mut Option<String>, depth: usize) -> Outcome<()> {
+    if depth > DEPTH_MAX {
+        return Err(Refusal::bad_value("the array filter is nested too deep"));
+    }
+    for element in document {
+        let full = element.name_str();
+        if matches!(full, "$and" | "$or" | "$nor") {
+            for item in element.value.as_array().into_iter().flatten() {
+                if item.value.kind == Kind::Document {
+                    find_name(Document(item.value.bytes), found, depth + 1)?;
+                }
+            }
+            continue;
+        }
+        if full == "$expr" {
+            let text = "$expr is not allowed in this context";
+            return Err(Refusal::new(Code::QueryFeatureNotAllowed, text));
+        }
+        if full.starts_with('$') {
+            let text = format!("{full} is not allowed in an array filter");
+            return Err(Refusal::bad_value(text));
+        }
+        let name = full.split_once('.').map_or(full, |(name, _)| name);
+        let known = found.get_or_insert_with(|| name.to_owned());
+        if known != name {
+            let text =
+                format!("Expected a single top-level field name, found '{known}' and '{name}'");
+            return Err(Refusal::parse(text));
+        }
+    }
+    Ok(())
 }

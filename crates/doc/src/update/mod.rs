@@ -8,7 +8,7 @@ mod parse;
 mod tree;
 
 pub use apply::Applied;
-pub(crate) use apply::position;
+pub(crate) use apply::{matched_place, position};
 pub use array_filter::ArrayFilter;
 pub use moment::Moment;
 pub use parse::Update;

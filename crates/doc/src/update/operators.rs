@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::compare::{compare, equal};
 use crate::filter::Test;
 use crate::matching::Failed;
-use crate::number::Arithmetic;
+use crate::number::{Arithmetic, Number};
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::show::show;
@@ -107,10 +107,16 @@ impl Operator {
                 }
                 Ok(Change::Put(array_of(&all)))
             }
-            Self::Pop { first } => shrink(name, "$pop", old, |all| match *first {
-                true if !all.is_empty() => drop(all.remove(0)),
-                _ => drop(all.pop()),
-            }),
+            Self::Pop { first } => match old.filter(|old| old.kind != Kind::Array) {
+                Some(old) => Err(Refusal::type_mismatch(format!(
+                    "Path '{name}' contains an element of non-array type '{}'",
+                    old.kind.name()
+                ))),
+                None => shrink(name, "$pop", old, |all| match *first {
+                    true if !all.is_empty() => drop(all.remove(0)),
+                    _ => drop(all.pop()),
+                }),
+            },
             Self::Pull(test) => {
                 let failed = Failed::default();
                 let change = shrink(name, "$pull", old, |all| {
@@ -174,8 +180,21 @@ fn arithmetic(
             );
             Err(Refusal::type_mismatch(text))
         }
-        (Some(old), _) => how.of(old, operand.get()).map(Change::Put),
+        (Some(old), _) => {
+            let made = how.of(old, operand.get())?;
+            // A zero stays what it is, with its sign.
+            let is_same = made.kind == old.kind && !matches!(old.kind, Kind::Int32 | Kind::Int64);
+            let is_same = is_same && is_zero(old);
+            Ok(match is_same && equal(made.get(), old) {
+                true => Change::Keep,
+                false => Change::Put(made),
+            })
+        }
     }
+}
+
+fn is_zero(value: Value<'_>) -> bool {
+    Number::of(value).is_some_and(|number| number.compare(Number::Int(0)).is_eq())
 }
 
 /// The elements of an array; none where there is nothing.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::code::Code;
 use crate::filter::Filter;
 use crate::number::Arithmetic;
 use crate::path::Path;
@@ -110,11 +111,19 @@ impl Update {
     /// The update that sets what `filter` says is equal, for the document of an upsert.
     ///
     /// # Errors
-    /// Of paths that exclude each other.
+    /// `NotExactValueField` for paths that exclude each other.
     pub fn of_equalities(filter: &Filter) -> Outcome<Self> {
         let mut root = Node::default();
         for (path, value) in filter.equalities() {
-            root.add(&path.to_string(), Operator::Set(value.clone()))?;
+            let set = Operator::Set(value.clone());
+            root.add(&path.to_string(), set).map_err(|refusal| {
+                let text =
+                    format!("cannot infer query fields to set, path '{path}' is matched twice");
+                match refusal.code {
+                    Code::ConflictingUpdateOperators => Refusal::new(Code::NotExactValue, text),
+                    _ => refusal,
+                }
+            })?;
         }
         Ok(Self {
             kind: UpdateKind::Operators {
@@ -125,6 +134,15 @@ impl Update {
         })
     }
 
+    /// The names by which elements of arrays are named, as `$[name]`.
+    pub fn element_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if let UpdateKind::Operators { root, .. } = &self.kind {
+            root.element_names(&mut names);
+        }
+        names
+    }
+
     /// Whether it has operators, and is no replacement.
     pub fn has_operators(&self) -> bool {
         matches!(self.kind, UpdateKind::Operators { .. })
@@ -132,12 +150,29 @@ impl Update {
 }
 
 fn rename(root: &mut Node, from: &str, to: Value<'_>) -> Outcome<(Path, String)> {
-    let to = to.as_str().ok_or_else(|| {
-        Refusal::bad_value(format!(
-            "The 'to' field for $rename must be a string: {from}: {}",
-            show(to)
-        ))
-    })?;
+    let kind = to.kind;
+    let to = to
+        .as_str()
+        .filter(|_| kind == Kind::String)
+        .ok_or_else(|| {
+            Refusal::bad_value(format!(
+                "The 'to' field for $rename must be a string: {from}: {}",
+                show(to)
+            ))
+        })?;
+    if from == "_id" || to == "_id" {
+        let text = "Performing an update on the path '_id' would modify the immutable field '_id'";
+        return Err(Refusal::new(Code::ImmutableField, text));
+    }
+    if to.contains('\0') {
+        let text = format!("The 'to' field of $rename of {from} has a null byte");
+        return Err(Refusal::new(Code::NullByte, text));
+    }
+    if from == to {
+        return Err(Refusal::bad_value(format!(
+            "The source and target field for $rename must differ: {from}: \"{to}\""
+        )));
+    }
     if [from, to]
         .iter()
         .any(|path| path.split('.').any(is_positional))
@@ -172,7 +207,7 @@ fn operator(name: &str, path: &str, value: Value<'_>) -> Outcome<Operator> {
         "$max" => Ok(Operator::Bound(Ordering::Greater, owned)),
         "$currentDate" => current_date(path, value),
         "$push" => push(value).map(Operator::Push),
-        "$addToSet" => Ok(Operator::AddToSet(match each(value)? {
+        "$addToSet" => Ok(Operator::AddToSet(match each(name, value)? {
             Some((values, rest)) => match rest.is_empty() {
                 true => values,
                 false => return Err(Refusal::bad_value("$addToSet takes $each alone")),
@@ -221,10 +256,10 @@ fn bits(path: &str, value: Value<'_>) -> Outcome<Operator> {
 }
 
 fn current_date(path: &str, value: Value<'_>) -> Outcome<Operator> {
-    let kind = match (
-        value.kind,
-        value.as_document().and_then(|inner| inner.get("$type")),
-    ) {
+    let alone = value
+        .as_document()
+        .filter(|inner| inner.iter().count() == 1);
+    let kind = match (value.kind, alone.and_then(|inner| inner.get("$type"))) {
         (Kind::Bool, _) => Some(Kind::Date),
         (_, Some(name)) => match name.as_str() {
             Some("date") => Some(Kind::Date),
@@ -254,7 +289,10 @@ fn list(name: &str, value: Value<'_>) -> Outcome<Vec<OwnedValue>> {
 
 /// The values of `$each`, and the other modifiers.
 #[expect(clippy::type_complexity, reason = "a list of named values")]
-fn each(value: Value<'_>) -> Outcome<Option<(Vec<OwnedValue>, Vec<(&str, Value<'_>)>)>> {
+fn each<'a>(
+    operator: &str,
+    value: Value<'a>,
+) -> Outcome<Option<(Vec<OwnedValue>, Vec<(&'a str, Value<'a>)>)>> {
     let modifiers = value.as_document().filter(|_| value.kind == Kind::Document);
     let Some((modifiers, values)) = modifiers.and_then(|it| Some((it, it.get("$each")?))) else {
         return Ok(None);
@@ -263,6 +301,10 @@ fn each(value: Value<'_>) -> Outcome<Option<(Vec<OwnedValue>, Vec<(&str, Value<'
     let rest = rest
         .map(|element| (element.name_str(), element.value))
         .collect();
+    if operator == "$addToSet" && values.kind != Kind::Array {
+        let text = "The argument to $each in $addToSet must be an array";
+        return Err(Refusal::type_mismatch(text));
+    }
     Ok(Some((list("$each", values)?, rest)))
 }
 
@@ -273,7 +315,7 @@ fn push(value: Value<'_>) -> Outcome<Push> {
         slice: None,
         sort: None,
     };
-    let Some((values, modifiers)) = each(value)? else {
+    let Some((values, modifiers)) = each("$push", value)? else {
         return Ok(push);
     };
     push.values = values;
@@ -291,6 +333,11 @@ fn push(value: Value<'_>) -> Outcome<Push> {
             "$slice" => push.slice = Some(whole()?),
             "$sort" => {
                 push.sort = Some(match value.as_document() {
+                    Some(fields) if fields.is_empty() => {
+                        return Err(Refusal::bad_value(
+                            "The sort pattern is empty when it should be a set of fields.",
+                        ));
+                    }
                     Some(fields) => Order::Fields(Sort::new(fields)?),
                     None => match value.as_whole() {
                         Some(1) => Order::Whole(false),

@@ -29,6 +29,10 @@ impl Node {
         if path.split('.').count() > DEPTH_MAX {
             return Err(Refusal::bad_value("the path of an update is too deep"));
         }
+        if path.split('.').filter(|part| *part == "$").count() > 1 {
+            let text = format!("Too many positional (i.e. '$') elements found in path '{path}'");
+            return Err(Refusal::bad_value(text));
+        }
         let mut node = self;
         for (depth, part) in path.split('.').enumerate() {
             if part.is_empty() {
@@ -37,11 +41,10 @@ impl Node {
                 );
                 return Err(Refusal::new(Code::EmptyFieldName, text));
             }
-            if part.starts_with('$') && (depth == 0 || !is_positional(part)) {
-                let text = format!(
-                    "The dollar ($) prefixed field '{part}' in '{path}' is not allowed in the context of an update's replacement document or path."
-                );
-                return Err(Refusal::new(Code::DollarPrefixedFieldName, text));
+            if part == "$" && depth == 0 {
+                let text =
+                    "Cannot have positional (i.e. '$') element in the first position in path";
+                return Err(Refusal::bad_value(format!("{text} '{path}'")));
             }
             if node.operator.is_some() {
                 return Err(conflict());
@@ -70,6 +73,52 @@ impl Node {
         };
         let child = self.children.get_mut(at);
         &mut child.expect("it was found or made").1
+    }
+
+    /// It with what `other` does at the same place. Recurses as deep as the update names fields.
+    ///
+    /// # Errors
+    /// `ConflictingUpdateOperators` where both do something with the same value.
+    pub(super) fn merged(&self, other: &Self, at: &str) -> Outcome<Self> {
+        if self.operator.is_some() || other.operator.is_some() {
+            let text = format!("Update created a conflict at '{at}'");
+            return Err(Refusal::new(Code::ConflictingUpdateOperators, text));
+        }
+        let mut made = self.clone();
+        for (name, child) in &other.children {
+            let path = format!("{at}.{}", String::from_utf8_lossy(name));
+            let own = made.child(name);
+            let is_new = own.operator.is_none() && own.children.is_empty();
+            *own = match is_new {
+                true => child.clone(),
+                false => own.merged(child, &path)?,
+            };
+        }
+        Ok(made)
+    }
+
+    /// The names by which elements of arrays are named as `$[name]`. Recurses as deep as the update names fields.
+    pub(super) fn element_names(&self, found: &mut Vec<String>) {
+        for (name, child) in &self.children {
+            let name = String::from_utf8_lossy(name);
+            let inner = name
+                .strip_prefix("$[")
+                .and_then(|rest| rest.strip_suffix(']'));
+            found.extend(inner.filter(|inner| !inner.is_empty()).map(str::to_owned));
+            child.element_names(found);
+        }
+    }
+
+    /// Whether what is below are elements of an array.
+    pub(super) fn is_of_array(&self) -> bool {
+        let mut names = self.children.iter().map(|(name, _)| name);
+        names.any(|name| is_positional(&String::from_utf8_lossy(name)))
+    }
+
+    /// Whether an array below has to be there.
+    pub(super) fn pops(&self) -> bool {
+        matches!(self.operator, Some(Operator::Pop { .. }))
+            || self.children.iter().any(|(_, child)| child.pops())
     }
 
     /// Whether something is made where there is nothing.

@@ -1,5 +1,5 @@
 //! Documents of tests, written as JSON: whole numbers are int32 where they fit, else int64; `{"$oid": …}`, `{"$date": ms}` and
-//! `{"$long": …}` are values of those types.
+//! `{"$long": …}` are values of those types, `{"$decimal": "1.50"}` is a decimal.
 
 use drumlin_doc::{Builder, Kind, Value};
 use serde_json::Value as Json;
@@ -53,6 +53,16 @@ fn put(out: &mut Builder, name: &str, json: &Json) {
                     },
                 ));
             }
+            if let Some(text) = fields.get("$decimal") {
+                let bytes = decimal(text.as_str().expect("a text"));
+                return drop_it(out.value(
+                    name,
+                    Value {
+                        kind: Kind::Decimal,
+                        bytes: &bytes,
+                    },
+                ));
+            }
             out.open(Kind::Document, name);
             for (name, value) in fields {
                 put(out, name, value);
@@ -60,6 +70,27 @@ fn put(out: &mut Builder, name: &str, json: &Json) {
             out.close()
         }
     };
+}
+
+/// The bytes of a decimal: its digits with a point and an exponent behind `E`, or `NaN`, or `Infinity`.
+fn decimal(text: &str) -> [u8; 16] {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (1u128 << 127, rest),
+        None => (0, text),
+    };
+    let bits = match text {
+        "NaN" => 0x1F << 122,
+        "Infinity" => 0x1E << 122,
+        _ => {
+            let (digits, power) = text.split_once('E').unwrap_or((text, "0"));
+            let behind = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
+            let power: i32 = power.parse().expect("a power");
+            let power = power - i32::try_from(behind).expect("few digits");
+            let coefficient: u128 = digits.replace('.', "").parse().expect("digits");
+            (u128::try_from(power + 6176).expect("a power") << 113) | coefficient
+        }
+    };
+    (sign | bits).to_le_bytes()
 }
 
 fn drop_it(_: &mut Builder) {}

@@ -5,5 +5,6 @@ mod expressions;
 mod json;
 mod matching;
 mod order;
+mod schemas;
 mod updates;
 mod walking;

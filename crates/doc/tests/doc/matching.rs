@@ -1,7 +1,7 @@
 //! Goal: filters find what MongoDB finds. Method: a table of filter, document, answer.
 
 use drumlin_doc::{
-    Builder, Document, Filter, Kind, Projection, ProjectionOf, Scope, Sort, Value, show,
+    Builder, Code, Document, Filter, Kind, Projection, ProjectionOf, Scope, Sort, Value, show,
 };
 
 use crate::json::doc;
@@ -358,5 +358,173 @@ fn what_is_missing_lies_between_the_ends_of_the_order() {
             let found = filter.matches(Document(&doc(document))).expect("no error");
             assert_eq!(found, expected, "{operator} {kind:?} {document}");
         }
+    }
+}
+
+#[test]
+fn elements_are_projected_as_the_query_found_them() {
+    // Filter, projection, document, and what is left.
+    let cases = [
+        (
+            r#"{"a": 3}"#,
+            r#"{"b.$": 1}"#,
+            r#"{"_id": 1, "a": [1, 3], "b": [5, 6]}"#,
+            r#"{"_id": 1, "b": [6]}"#,
+        ),
+        (
+            r#"{"$or": [{"a": 9}, {"a": 3}]}"#,
+            r#"{"a.$": 1}"#,
+            r#"{"a": [1, 3]}"#,
+            r#"{"a": [3]}"#,
+        ),
+        (
+            r#"{"a": {"$all": [1, 3]}}"#,
+            r#"{"a.$": 1}"#,
+            r#"{"a": [1, 3]}"#,
+            r#"{"a": [3]}"#,
+        ),
+        (
+            r#"{"x.c": {"$gte": 2}}"#,
+            r#"{"x.b.$": 1}"#,
+            r#"{"x": {"b": [5, 6], "c": [1, 2]}}"#,
+            r#"{"x": {"b": [6]}}"#,
+        ),
+        (
+            "{}",
+            r#"{"a": {"$elemMatch": {"$gt": 1}}, "c": 0}"#,
+            r#"{"a": [1, 2], "b": 1, "c": 1}"#,
+            r#"{"a": [2], "b": 1}"#,
+        ),
+        (
+            "{}",
+            r#"{"a": {"$slice": 1.7}}"#,
+            r#"{"a": [1, 2]}"#,
+            r#"{"a": [1]}"#,
+        ),
+        (
+            "{}",
+            r#"{"a": {"$slice": [{"$decimal": "1"}, {"$decimal": "2.5"}]}}"#,
+            r#"{"a": [1, 2, 3, 4]}"#,
+            r#"{"a": [2, 3]}"#,
+        ),
+        (
+            "{}",
+            r#"{"a": {"$slice": {"$decimal": "Infinity"}}}"#,
+            r#"{"a": [1, 2]}"#,
+            r#"{"a": [1, 2]}"#,
+        ),
+    ];
+    for (filter, projection, document, expected) in cases {
+        let filter = Filter::new(Document(&doc(filter))).expect("a filter");
+        let projection = doc(projection);
+        let made = Projection::new(Document(&projection), ProjectionOf::Find, &Scope::default());
+        let made = made.expect("a projection");
+        let left = made.apply(Document(&doc(document)), Some(&filter));
+        assert_eq!(left, Ok(doc(expected)), "{expected}");
+    }
+    // With fields that stay it is the last one.
+    let projection = doc(r#"{"a": 1, "m": {"$elemMatch": {"$gt": 1}}, "z": 1}"#);
+    let made = Projection::new(Document(&projection), ProjectionOf::Find, &Scope::default());
+    let document = doc(r#"{"a": 1, "m": [1, 2], "z": 1}"#);
+    let left = made.expect("a projection").apply(Document(&document), None);
+    let left = left.expect("a document");
+    let names: Vec<_> = Document(&left).iter().map(|it| it.name_str()).collect();
+    assert_eq!(names, ["a", "z", "m"]);
+    let document = doc(r#"{"a": [1, 3], "b": [1]}"#);
+    for (filter, projection, code) in [
+        (r#"{"a": 3}"#, r#"{"b.$": 1}"#, Code::PositionalBeyond),
+        (
+            r#"{"a": {"$not": {"$gt": 5}}}"#,
+            r#"{"a.$": 1}"#,
+            Code::PositionalNone,
+        ),
+        (
+            r#"{"$or": [{"a": 1}, {"b": 1}]}"#,
+            r#"{"a.$": 1}"#,
+            Code::PositionalNone,
+        ),
+        (r#"{"a": [1, 3]}"#, r#"{"a.$": 1}"#, Code::PositionalNone),
+        ("{}", r#"{"a.$": "x"}"#, Code::PositionalValue),
+        ("{}", r#"{"a.$": {"x": 1}}"#, Code::PositionalObject),
+        ("{}", r#"{"a.$.b": 1}"#, Code::PositionalMiddle),
+        ("{}", r#"{"a.$": 1, "b.$": 1}"#, Code::PositionalTwice),
+        (
+            "{}",
+            r#"{"a.$": 1, "b": {"$elemMatch": {}}}"#,
+            Code::ElemMatchAfterPositional,
+        ),
+        (
+            "{}",
+            r#"{"a": {"$elemMatch": {}}, "b.$": 1}"#,
+            Code::PositionalAfterElemMatch,
+        ),
+        ("{}", r#"{"a": {"$elemMatch": 1}}"#, Code::ElemMatchObject),
+        (
+            "{}",
+            r#"{"a": {"$elemMatch": {}, "x": 1}}"#,
+            Code::PathDollar,
+        ),
+        ("{}", r#"{"a": {"$slice": [1, 0]}}"#, Code::SliceLimit),
+        ("{}", r#"{"a": 1, "a.b": 1}"#, Code::CollisionBelow),
+        ("{}", r#"{"a": {"$nothing": 1}}"#, Code::UnknownProjection),
+        ("{}", r#"{"a.": 1}"#, Code::PathDot),
+        ("{}", r#"{".a": 1}"#, Code::PathEmpty),
+    ] {
+        let filter = Filter::new(Document(&doc(filter))).expect("a filter");
+        let of = doc(projection);
+        let made = Projection::new(Document(&of), ProjectionOf::Find, &Scope::default());
+        let made = made.and_then(|it| it.apply(Document(&document), Some(&filter)));
+        let refusal = made.expect_err(projection);
+        assert_eq!(refusal.code, code, "{projection}: {refusal}");
+    }
+}
+
+#[test]
+fn malformed_filters_are_refused_by_what_is_wrong() {
+    for (filter, code) in [
+        (r#"{"a": {"$bitsAllSet": -1}}"#, Code::FailedToParse),
+        (r#"{"a": {"$bitsAllSet": "x"}}"#, Code::BadValue),
+        (r#"{"a": {"$bitsAllSet": [-1]}}"#, Code::BadValue),
+        (
+            r#"{"a": {"$size": {"$long": 9007199254740993}}}"#,
+            Code::BadValue,
+        ),
+        (r#"{"a": {"$type": true}}"#, Code::TypeMismatch),
+        (
+            r#"{"a": {"$all": [{"$elemMatch": {}}, 1]}}"#,
+            Code::BadValue,
+        ),
+        (r#"{"a": {"$regex": "a\u0000b"}}"#, Code::BadValue),
+        (
+            r#"{"a": {"$elemMatch": {"$jsonSchema": {}}}}"#,
+            Code::QueryFeatureNotAllowed,
+        ),
+    ] {
+        let refusal = Filter::new(Document(&doc(filter))).expect_err(filter);
+        assert_eq!(refusal.code, code, "{filter}: {refusal}");
+    }
+    for (filter, document, answer) in [
+        (
+            r#"{"a": {"$bitsAllSet": {"$decimal": "5"}}}"#,
+            r#"{"a": {"$decimal": "7"}}"#,
+            true,
+        ),
+        (
+            r#"{"a": {"$exists": {"$decimal": "0.0"}}}"#,
+            r#"{"a": 1}"#,
+            false,
+        ),
+        (
+            r#"{"a": {"$size": {"$decimal": "2.0"}}}"#,
+            r#"{"a": [1, 2]}"#,
+            true,
+        ),
+        (
+            r#"{"a": {"$mod": [-1, 0]}}"#,
+            r#"{"a": -9223372036854775808}"#,
+            true,
+        ),
+    ] {
+        assert_eq!(matches(filter, document), answer, "{filter}");
     }
 }

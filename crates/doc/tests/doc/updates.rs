@@ -326,3 +326,174 @@ fn an_upsert_begins_with_what_the_filter_says() {
         doc(r#"{"a": 2, "b": {"c": 2}, "e": 3, "f": 1}"#)
     );
 }
+
+#[test]
+fn decimals_are_added_and_multiplied_to_34_digits() {
+    let nines = "9999999999999999999999999999999999";
+    let [least, most] = ["1E-6176".to_owned(), format!("{nines}E+6111")];
+    // The value, the operator, its operand, and what becomes of the value.
+    let decimal = |text: &str| format!(r#"{{"$decimal": "{text}"}}"#);
+    let cases = [
+        ("10".to_owned(), "$inc", decimal("5"), decimal("15")),
+        (decimal("1.50"), "$inc", "2".to_owned(), decimal("3.50")),
+        (
+            "10.5".to_owned(),
+            "$inc",
+            decimal("2.5"),
+            decimal("13.0000000000000"),
+        ),
+        (decimal("1.5"), "$inc", decimal("-1.5"), decimal("0.0")),
+        (
+            decimal("1E+40"),
+            "$inc",
+            decimal("1"),
+            decimal("1000000000000000000000000000000000E+7"),
+        ),
+        (
+            decimal(nines),
+            "$inc",
+            decimal("0.5"),
+            decimal("1000000000000000000000000000000000E+1"),
+        ),
+        (
+            decimal("1E+100"),
+            "$inc",
+            decimal("-1E-100"),
+            decimal("1000000000000000000000000000000000E+67"),
+        ),
+        (decimal("2"), "$mul", decimal("-3.14"), decimal("-6.28")),
+        (
+            decimal("1234567890123456789012345678901234"),
+            "$mul",
+            "11".to_owned(),
+            decimal("1358024679135802467913580246791357E+1"),
+        ),
+        (decimal("-5"), "$mul", "0".to_owned(), decimal("-0")),
+        (decimal(&most), "$inc", decimal(&most), decimal("Infinity")),
+        (
+            decimal(&most),
+            "$mul",
+            "-2".to_owned(),
+            decimal("-Infinity"),
+        ),
+        (decimal(&least), "$mul", decimal("0.1"), decimal("0E-6176")),
+        (decimal("Infinity"), "$mul", "0".to_owned(), decimal("NaN")),
+        (
+            decimal("Infinity"),
+            "$inc",
+            decimal("-Infinity"),
+            decimal("NaN"),
+        ),
+        // A zero stays what it is.
+        (
+            "-0.0".to_owned(),
+            "$inc",
+            "0.0".to_owned(),
+            "-0.0".to_owned(),
+        ),
+        (decimal("-0"), "$inc", "0".to_owned(), decimal("-0")),
+    ];
+    for (old, operator, operand, new) in cases {
+        let update = format!(r#"{{"{operator}": {{"a": {operand}}}}}"#);
+        let made = updated(
+            "{}",
+            &update,
+            &format!(r#"{{"a": {old}}}"#),
+            &Moment::default(),
+        );
+        let made = made.unwrap_or_else(|refusal| panic!("{update}: {refusal}"));
+        assert_eq!(made, doc(&format!(r#"{{"a": {new}}}"#)), "{old} {update}");
+    }
+}
+
+#[test]
+fn paths_and_arrays_are_refused_as_defined() {
+    let document = r#"{"_id": 1, "n": 5, "a": [1, 2, 3], "d": [{"b": [1]}]}"#;
+    for (filter, update, code) in [
+        ("{}", r#"{"$set": {"n.$[]": 1}}"#, Code::BadValue),
+        (r#"{"n": 5}"#, r#"{"$set": {"n.$": 1}}"#, Code::BadValue),
+        (
+            r#"{"a": {"$ne": 7}}"#,
+            r#"{"$set": {"a.$": 1}}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"a": {"$exists": true}}"#,
+            r#"{"$set": {"a.$": 1}}"#,
+            Code::BadValue,
+        ),
+        ("{}", r#"{"$set": {"a.$.b.$": 1}}"#, Code::BadValue),
+        ("{}", r#"{"$inc": {"$": 1}}"#, Code::BadValue),
+        (
+            "{}",
+            r#"{"$set": {"$x": 1}}"#,
+            Code::DollarPrefixedFieldName,
+        ),
+        ("{}", r#"{"$pop": {"n": 1}}"#, Code::TypeMismatch),
+        ("{}", r#"{"$pop": {"n.b": 1}}"#, Code::PathNotViable),
+        ("{}", r#"{"$pop": {"d.b": 1}}"#, Code::PathNotViable),
+        (
+            "{}",
+            r#"{"$addToSet": {"a": {"$each": 1}}}"#,
+            Code::TypeMismatch,
+        ),
+        (
+            "{}",
+            r#"{"$push": {"a": {"$each": [], "$sort": {}}}}"#,
+            Code::BadValue,
+        ),
+        (
+            "{}",
+            r#"{"$currentDate": {"a": {"$type": "date", "x": 1}}}"#,
+            Code::BadValue,
+        ),
+        ("{}", r#"{"$rename": {"n": "n"}}"#, Code::BadValue),
+        ("{}", r#"{"$rename": {"n": "_id"}}"#, Code::ImmutableField),
+        ("{}", r#"{"$rename": {"a.0": "x"}}"#, Code::BadValue),
+        ("{}", r#"{"$rename": {"n": "a.0"}}"#, Code::BadValue),
+        ("{}", r#"{"$rename": {"n.x": "y"}}"#, Code::PathNotViable),
+        ("{}", r#"{"$rename": {"n": "a\u0000"}}"#, Code::NullByte),
+    ] {
+        let refusal = updated(filter, update, document, &Moment::default()).expect_err(update);
+        assert_eq!(refusal.code, code, "{update}: {refusal}");
+    }
+    for (update, made) in [
+        (r#"{"$set": {"x.$y": 1}}"#, r#"{"_id": 1, "x": {"$y": 1}}"#),
+        (r#"{"$rename": {"$none": "b"}}"#, r#"{"_id": 1}"#),
+    ] {
+        let outcome = updated("{}", update, r#"{"_id": 1}"#, &Moment::default());
+        assert_eq!(outcome.expect(update), doc(made));
+    }
+}
+
+#[test]
+fn array_filters_are_whole_filters_of_one_name() {
+    let set = r#"{"$set": {"a.$[x].n": 9, "a.$[y].m": 9}}"#;
+    let filters = [
+        r#"{"$or": [{"x.n": 1}, {"x.n": 3}]}"#,
+        r#"{"y.m": {"$gte": 2}}"#,
+    ];
+    let moment = Moment {
+        filters: filters
+            .map(|it| ArrayFilter::new(Document(&doc(it))).expect(it))
+            .into(),
+        ..Moment::default()
+    };
+    let document = r#"{"a": [{"n": 1, "m": 1}, {"n": 2, "m": 2}, {"n": 3, "m": 3}]}"#;
+    let after = r#"{"a": [{"n": 9, "m": 1}, {"n": 2, "m": 9}, {"n": 9, "m": 9}]}"#;
+    assert_eq!(
+        updated("{}", set, document, &moment).expect(set),
+        doc(after)
+    );
+    for (filter, code) in [
+        (r#"{}"#, Code::FailedToParse),
+        (r#"{"x": 1, "y": 1}"#, Code::FailedToParse),
+        (r#"{"$or": [{"x": 1}, {"y": 1}]}"#, Code::FailedToParse),
+        (r#"{"1x": 1}"#, Code::BadValue),
+        (r#"{"$text": 1}"#, Code::BadValue),
+        (r#"{"$expr": true}"#, Code::QueryFeatureNotAllowed),
+    ] {
+        let refusal = ArrayFilter::new(Document(&doc(filter))).expect_err(filter);
+        assert_eq!(refusal.code, code, "{filter}");
+    }
+}

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Scope, Sort, Value};
+use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Scope, Sort, Value, coerced};
 use drumlin_doc_store::{Hint, Name, Reads};
 
 use crate::query::{Deadline, Query};
 use crate::shared::Shared;
 use crate::sorting::Workspace;
+
+use super::concerns::time_limit;
+use super::shape::{self, Shape};
 
 /// Arguments that every command takes.
 const GENERIC: [&str; 19] = [
@@ -63,15 +66,16 @@ impl<'a> Call<'a> {
             let name = element.name_str();
             let is_said =
                 !matches!(element.value.as_bool(), Some(false)) && element.value.kind != Kind::Null;
-            if unserved.contains(&name) && is_said {
+            if name == "collation" {
+                shape::check_collation(self.name, element.value)?;
+            } else if unserved.contains(&name) && is_said {
                 return Err(Refusal::not_supported(format!(
                     "the argument '{name}' of {}",
                     self.name
                 )));
             }
             if !known.contains(&name) && !unserved.contains(&name) && !GENERIC.contains(&name) {
-                let text = format!("BSON field '{}.{name}' is an unknown field.", self.name);
-                return Err(Refusal::new(Code::UnknownField, text));
+                return Err(shape::unknown(self.name, name));
             }
         }
         Ok(())
@@ -80,64 +84,13 @@ impl<'a> Call<'a> {
     /// Refuses what all commands refuse.
     ///
     /// # Errors
-    /// `IllegalOperation` for transactions and retryable writes, `InvalidOptions`.
+    /// `IllegalOperation` for transactions and retryable writes.
     pub(super) fn check_generic(&self) -> Outcome<()> {
         if self.body.get("txnNumber").is_some() || self.body.get("startTransaction").is_some() {
             let text = "Transaction numbers are only allowed on a replica set member or mongos";
             return Err(Refusal::new(Code::IllegalOperation, text));
         }
-        self.syncs_reads().map(|_| ())
-    }
-
-    /// Whether what is read has to outlive a power cut.
-    ///
-    /// # Errors
-    /// `InvalidOptions` for levels that are not served.
-    pub(super) fn syncs_reads(&self) -> Outcome<bool> {
-        let concern = self.body.get("readConcern").and_then(Value::as_document);
-        let level = concern.and_then(|concern| concern.get("level"));
-        match level.map(|level| level.as_str().unwrap_or_default()) {
-            None | Some("local" | "available") => Ok(false),
-            Some("majority" | "linearizable") => Ok(true),
-            Some(other) => Err(Refusal::new(
-                Code::InvalidOptions,
-                format!("readConcern level '{other}' is not supported by this server"),
-            )),
-        }
-    }
-
-    /// Whether the reply waits until the write outlives a power cut.
-    ///
-    /// # Errors
-    /// `BadValue` for more nodes than one; `FailedToParse`.
-    pub(super) fn syncs_writes(&self) -> Outcome<bool> {
-        let Some(concern) = self.body.get("writeConcern") else {
-            return Ok(false);
-        };
-        let wrong = || Refusal::parse("writeConcern must be a document");
-        let concern = concern.as_document().ok_or_else(wrong)?;
-        let is_journaled = ["j", "fsync"]
-            .iter()
-            .any(|name| concern.get(name).is_some_and(Value::is_truthy));
-        let is_majority = match concern.get("w") {
-            None => false,
-            Some(w) => match (w.as_whole(), w.as_str()) {
-                (Some(0 | 1), _) => false,
-                (Some(_), _) => {
-                    return Err(Refusal::bad_value(
-                        "cannot use 'w' > 1 when a host is not replicated",
-                    ));
-                }
-                (_, Some("majority")) => true,
-                (_, Some(tag)) => {
-                    return Err(Refusal::bad_value(format!(
-                        "cannot use non-majority 'w' mode {tag:?} when a host is not a member of a replica set"
-                    )));
-                }
-                _ => return Err(Refusal::parse("w has to be a number or string")),
-            },
-        };
-        Ok(is_journaled || is_majority)
+        Ok(())
     }
 
     /// The collection that the command names as its value.
@@ -146,7 +99,15 @@ impl<'a> Call<'a> {
     /// `InvalidNamespace`, `BadValue`.
     pub(super) fn collection(&self) -> Outcome<Name> {
         let value = self.body.iter().next().map(|first| first.value);
-        self.collection_of(value)
+        let name = self.collection_of(value)?;
+        let is_wrong = |it: &str| it.starts_with('$') || it.contains('\0');
+        match is_wrong(&name.collection) {
+            true => Err(Refusal::new(
+                Code::InvalidNamespace,
+                format!("Invalid collection name: {name}"),
+            )),
+            false => Ok(name),
+        }
     }
 
     pub(super) fn collection_of(&self, value: Option<Value<'_>>) -> Outcome<Name> {
@@ -185,11 +146,15 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn mismatch(&self, field: &str, value: Value<'_>, wanted: &str) -> Refusal {
-        Refusal::type_mismatch(format!(
-            "BSON field '{}.{field}' is the wrong type '{}', expected type '{wanted}'",
-            self.name,
-            value.kind.name()
-        ))
+        shape::mismatch(self.name, field, value, wanted)
+    }
+
+    /// Refuses arguments of other kinds.
+    ///
+    /// # Errors
+    /// As of [`shape::check`].
+    pub(super) fn check(&self, shapes: &[(&str, Shape)]) -> Outcome<()> {
+        shape::check(self.name, self.body, shapes)
     }
 
     /// A document, if it is there and not null.
@@ -211,15 +176,19 @@ impl<'a> Call<'a> {
         else {
             return Ok(None);
         };
-        let whole = value
-            .as_whole()
-            .ok_or_else(|| self.mismatch(field, value, "long"))?;
+        let whole = coerced(value).ok_or_else(|| self.mismatch(field, value, "long"))?;
         let negative = |_| {
             Refusal::bad_value(format!(
                 "BSON field '{field}' value must be >= 0, actual value '{whole}'"
             ))
         };
         u64::try_from(whole).map(Some).map_err(negative)
+    }
+
+    /// Whether a write stops at its first error.
+    pub(super) fn is_ordered(&self) -> bool {
+        let ordered = self.body.get("ordered");
+        ordered.is_none_or(|ordered| ordered.is_null() || ordered.is_truthy())
     }
 
     /// A flag; false where it is not there.
@@ -232,19 +201,8 @@ impl<'a> Call<'a> {
         if let Some((_, documents)) = self.sequences.iter().find(|(name, _)| *name == field) {
             return Ok(documents.clone());
         }
-        let missing = || {
-            Refusal::new(
-                Code::UnknownField,
-                format!(
-                    "BSON field '{}.{field}' is missing but a required field",
-                    self.name
-                ),
-            )
-        };
-        let value = self.body.get(field).ok_or_else(missing)?;
-        let items = value
-            .as_array()
-            .ok_or_else(|| self.mismatch(field, value, "array"))?;
+        let value = shape::required(self.name, self.body, field, Shape::Array)?;
+        let items = value.as_array().unwrap_or(Document::EMPTY);
         let documents = items.iter().map(|item| match item.value.kind {
             Kind::Document => Ok(Document(item.value.bytes)),
             _ => Err(self.mismatch(field, item.value, "object")),
@@ -271,7 +229,20 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn sort(&self, field: &str) -> Outcome<Sort> {
-        Sort::new(self.document(field)?.unwrap_or(Document::EMPTY))
+        let fields = self.document(field)?.unwrap_or(Document::EMPTY);
+        for element in fields {
+            let wrong = |code| {
+                let name = element.name_str();
+                let text = format!("$sort key ordering of {name:?} must be 1 or -1");
+                Err(Refusal::new(code, text))
+            };
+            match (element.value.kind, element.value.as_whole()) {
+                (Kind::Document, _) | (_, Some(1 | -1)) => {}
+                (kind, _) if kind.is_number() => return wrong(Code::SortRange),
+                _ => return wrong(Code::SortType),
+            }
+        }
+        Sort::new(fields)
     }
 
     pub(super) fn hint(&self) -> Outcome<Option<Hint>> {
@@ -299,10 +270,8 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn deadline(&self) -> Deadline<'a> {
-        let ms = self.body.get("maxTimeMS").and_then(Value::as_whole);
-        let ms = ms
-            .and_then(|ms| u64::try_from(ms).ok())
-            .filter(|ms| *ms > 0);
+        // That it is one was looked at before the command was run.
+        let ms = time_limit(self).unwrap_or(None).filter(|ms| *ms > 0);
         let clock = &*self.shared.env.clock;
         Deadline {
             clock,

@@ -57,6 +57,14 @@ impl Change {
         }
     }
 
+    /// The names by which elements of arrays are named, as `$[name]`.
+    pub(super) fn element_names(&self) -> Vec<String> {
+        match self {
+            Self::Update(update) => update.element_names(),
+            Self::Pipeline(_) => Vec::new(),
+        }
+    }
+
     /// # Errors
     /// As of [`Update::apply`].
     pub(super) fn apply(

@@ -8,6 +8,8 @@ use crate::query::Deadline;
 use crate::wire::limits::{BATCH_BYTES_MAX, FIRST_BATCH};
 
 use super::call::Call;
+use super::concerns::time_limit;
+use super::shape::{Shape, required};
 
 /// A batch that is filled: documents up to a number and a size.
 struct Batch {
@@ -40,7 +42,12 @@ pub(super) fn first_batch(
     batch: Option<u64>,
     single: bool,
 ) -> Outcome<Builder> {
-    let mut cursor = Cursor { name, source };
+    let session = session_of(call).map(<[u8]>::to_vec);
+    let mut cursor = Cursor {
+        name,
+        source,
+        session,
+    };
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "firstBatch");
@@ -56,6 +63,12 @@ pub(super) fn first_batch(
     };
     out.close().i64("id", id).str("ns", &name).close();
     Ok(out)
+}
+
+/// The session of a command, as its client names it.
+fn session_of<'a>(call: &Call<'a>) -> Option<&'a [u8]> {
+    let session = call.body.get("lsid").and_then(Value::as_document)?;
+    session.get("id").map(|id| id.bytes)
 }
 
 /// The first batch of what is all there, such as a list of collections.
@@ -82,20 +95,35 @@ pub(super) fn batch_of(
 /// `getMore`.
 pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(
-        &["collection", "batchSize"],
-        &["term", "lastKnownCommittedOpTime"],
+        &[
+            "collection",
+            "batchSize",
+            "term",
+            "lastKnownCommittedOpTime",
+        ],
+        &[],
     )?;
-    let first = call.body.iter().next().map(|first| first.value);
-    let id = first
-        .filter(|id| id.kind == Kind::Int64)
-        .and_then(Value::as_whole);
-    let id = id.ok_or_else(|| Refusal::type_mismatch("the cursor of getMore has to be a long"))?;
-    let name = call.collection_of(call.body.get("collection"))?;
+    call.check(&[("lastKnownCommittedOpTime", Shape::Document)])?;
+    let long = |name: &str, value: Value<'_>| match value.kind {
+        Kind::Int64 => Ok(value.as_whole().unwrap_or_default()),
+        _ => Err(call.mismatch(name, value, "long")),
+    };
+    let id = required(call.name, call.body, call.name, Shape::Any)?;
+    let id = long(call.name, id)?;
+    if let Some(term) = call.body.get("term").filter(|it| it.kind != Kind::Null) {
+        long("term", term)?;
+    }
+    let name = required(call.name, call.body, "collection", Shape::Text)?;
+    let name = call.collection_of(Some(name))?;
     let most = call
         .count("batchSize")?
         .filter(|most| *most > 0)
         .unwrap_or(u64::MAX);
-    let mut cursor = call.shared.cursors.take(id, &name)?;
+    if time_limit(call)?.is_some() {
+        let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+        return Err(Refusal::bad_value(text).into());
+    }
+    let mut cursor = call.shared.cursors.take(id, &name, session_of(call))?;
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "nextBatch");
@@ -235,16 +263,16 @@ fn walk(
 /// `killCursors`.
 pub(super) fn kill_cursors(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["cursors"], &[])?;
-    let missing = || Refusal::type_mismatch("killCursors needs an array of cursors");
-    let cursors = call
-        .body
-        .get("cursors")
-        .and_then(Value::as_array)
-        .ok_or_else(missing)?;
-    let ids: Vec<i64> = cursors
-        .iter()
-        .filter_map(|id| id.value.as_whole())
-        .collect();
+    call.collection()?;
+    let cursors = required(call.name, call.body, "cursors", Shape::Array)?;
+    let mut ids = Vec::new();
+    for id in cursors.as_array().into_iter().flatten() {
+        match (id.value.kind, id.value.as_whole()) {
+            (Kind::Int64, Some(id)) => ids.push(id),
+            (Kind::Null, _) => {}
+            _ => return Err(call.mismatch("cursors", id.value, "long").into()),
+        }
+    }
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
         ids.iter().partition(|id| call.shared.cursors.kill(**id));
     let mut reply = Builder::new();

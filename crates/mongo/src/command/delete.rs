@@ -1,29 +1,37 @@
 //! `delete`.
 
 use drumlin_doc::{Builder, Document, Filter, Refusal, Scope, Value};
-use drumlin_doc_store::{Failure, Name, Outcome, Step};
+use drumlin_doc_store::{Name, Outcome, Step};
 
 use crate::query::{Query, each};
 use crate::sorting::too_much;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::call::{Call, hint_of};
+use super::shape::{Shape, required};
 use super::statements::statements;
 use super::write_reply::{goes_on, write_errors};
+
+/// Arguments of a statement.
+const SHAPES: &[(&str, Shape)] = &[
+    ("q", Shape::Document),
+    ("limit", Shape::Any),
+    ("hint", Shape::Hint),
+];
 
 /// See the module.
 pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["deletes", "ordered", "let"], &[])?;
+    call.check(&[("ordered", Shape::Flag)])?;
     let scope = call.scope()?;
     let name = call.collection()?;
-    let statements = statements(call, "deletes", &["q", "limit", "hint"], &["collation"])?;
+    let statements = statements(call, "deletes", SHAPES)?;
     call.shared.counters.deletes.add(statements.len() as u64);
-    let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
-    let (mut count, mut errors) = (0, Vec::new());
+    let ordered = call.is_ordered();
+    let (mut count, mut errors) = (0u64, Vec::new());
     for (at, statement) in statements.iter().enumerate() {
-        let outcome = statement_of(*statement, &scope).map_err(Failure::from);
-        let outcome =
-            outcome.and_then(|(query, is_one)| one(call, &name, (&query, is_one), &mut count));
+        let outcome = one_statement(call, &name, *statement, &scope);
+        let outcome = outcome.map(|deleted| count += deleted);
         if !goes_on(outcome, (at, ordered), &mut errors)? {
             break;
         }
@@ -35,6 +43,17 @@ pub(super) fn delete(call: &Call<'_>) -> Outcome<Builder> {
     Ok(reply)
 }
 
+/// Carries out a statement; how many documents it deleted.
+pub(super) fn one_statement(
+    call: &Call<'_>,
+    name: &Name,
+    statement: Document<'_>,
+    scope: &Scope,
+) -> Outcome<u64> {
+    let (query, is_one) = statement_of(statement, scope)?;
+    one(call, name, (&query, is_one))
+}
+
 /// The query of a statement, and whether it is for one document only.
 pub(super) fn statement_of(
     statement: Document<'_>,
@@ -44,8 +63,8 @@ pub(super) fn statement_of(
         .get("q")
         .and_then(Value::as_document)
         .ok_or_else(|| Refusal::parse("a delete needs a document as q"))?;
-    let limit = statement.get("limit").and_then(Value::as_whole);
-    let is_one = match limit {
+    let limit = required("delete.deletes", statement, "limit", Shape::Any)?;
+    let is_one = match limit.as_whole() {
         Some(0) => false,
         Some(1) => true,
         _ => {
@@ -59,12 +78,8 @@ pub(super) fn statement_of(
     Ok((query, is_one))
 }
 
-fn one(
-    call: &Call<'_>,
-    name: &Name,
-    (query, is_one): (&Query, bool),
-    count: &mut u64,
-) -> Outcome<()> {
+fn one(call: &Call<'_>, name: &Name, (query, is_one): (&Query, bool)) -> Outcome<u64> {
+    let mut count = 0;
     loop {
         let ids = matching(call, name, query, if is_one { 1 } else { usize::MAX })?;
         for id in &ids {
@@ -75,14 +90,14 @@ fn one(
                 })
             })?;
             let is_gone = modified.step == Step::Delete;
-            *count += u64::from(is_gone);
+            count += u64::from(is_gone);
             if is_one && is_gone {
-                return Ok(());
+                return Ok(count);
             }
         }
         // The only one that was found may have been changed meanwhile by somebody else.
         if ids.is_empty() || !is_one {
-            return Ok(());
+            return Ok(count);
         }
     }
 }

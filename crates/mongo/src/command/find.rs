@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use drumlin_doc::{
-    Builder, Document, Element, Kind, Outcome as Parsed, Projection, ProjectionOf, Value,
+    Builder, Code, Document, Element, Kind, Outcome as Parsed, Projection, ProjectionOf, Refusal,
+    Value,
 };
 use drumlin_doc_store::Outcome;
 
@@ -12,6 +13,7 @@ use crate::query::{Query, source};
 
 use super::call::Call;
 use super::cursor::first_batch;
+use super::shape::Shape;
 
 const KNOWN: &[&str] = &[
     "filter",
@@ -27,28 +29,55 @@ const KNOWN: &[&str] = &[
     "noCursorTimeout",
     "oplogReplay",
     "let",
-];
-const UNSERVED: &[&str] = &[
-    "collation",
-    "min",
-    "max",
-    "returnKey",
-    "showRecordId",
     "tailable",
     "awaitData",
+];
+const UNSERVED: &[&str] = &["collation", "min", "max", "returnKey", "showRecordId"];
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("filter", Shape::Document),
+    ("sort", Shape::Document),
+    ("projection", Shape::Document),
+    ("skip", Shape::Number),
+    ("limit", Shape::Number),
+    ("batchSize", Shape::Number),
+    ("singleBatch", Shape::Flag),
+    ("allowDiskUse", Shape::Flag),
+    ("allowPartialResults", Shape::Flag),
+    ("noCursorTimeout", Shape::Flag),
+    ("oplogReplay", Shape::Flag),
+    ("returnKey", Shape::Flag),
+    ("showRecordId", Shape::Flag),
+    ("tailable", Shape::Flag),
+    ("awaitData", Shape::Flag),
+    ("min", Shape::Document),
+    ("max", Shape::Document),
+    ("let", Shape::Document),
+    ("hint", Shape::Hint),
 ];
 
 /// The query of a `find`.
 pub(super) fn query(call: &Call<'_>) -> Parsed<(Query, Option<Projection>)> {
     call.accept(KNOWN, UNSERVED)?;
+    call.check(SHAPES)?;
     let projection = call
         .document("projection")?
         .map(|it| Projection::new(it, ProjectionOf::Find, &call.scope()?))
         .transpose()?;
-    Ok((
-        call.query("filter")?,
-        projection.filter(|projection| !projection.is_all()),
-    ))
+    if let Some(filter) = call.body.get("filter").filter(|it| it.kind == Kind::Null) {
+        return Err(call.mismatch("filter", filter, "object"));
+    }
+    if call.flag("awaitData") && !call.flag("tailable") {
+        let text = "Cannot set 'awaitData' without also setting 'tailable'";
+        return Err(Refusal::parse(text));
+    }
+    let query = call.query("filter")?;
+    let is_positional = projection.as_ref().is_some_and(Projection::is_positional);
+    if is_positional && query.filter.has_expression() {
+        let text = "$expr cannot be used with a positional projection";
+        return Err(Refusal::new(Code::QueryFeatureNotAllowed, text));
+    }
+    Ok((query, projection.filter(|projection| !projection.is_all())))
 }
 
 /// Whether it looks up one document by its `_id`, and does nothing more with it than to leave out fields.
@@ -91,6 +120,11 @@ pub(super) fn find(call: &Call<'_>) -> Outcome<Builder> {
     let batch = call.count("batchSize")?;
     let reads = call.reads();
     let source = match reads.collection(&name) {
+        // There are no capped collections.
+        Some(_) if call.flag("tailable") => {
+            let text = format!("tailable cursor requested on non capped collection {name}");
+            return Err(Refusal::bad_value(text).into());
+        }
         Some(collection) => source(
             &reads,
             &collection,

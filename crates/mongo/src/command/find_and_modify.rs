@@ -8,6 +8,7 @@ use crate::sorting::Sorter;
 
 use super::call::Call;
 use super::change::Change;
+use super::shape::Shape;
 use super::update::{Statement, array_filters, change, upsert};
 
 const KNOWN: &[&str] = &[
@@ -24,9 +25,23 @@ const KNOWN: &[&str] = &[
     "let",
 ];
 
+const SHAPES: &[(&str, Shape)] = &[
+    ("query", Shape::Document),
+    ("sort", Shape::Document),
+    ("remove", Shape::Truth),
+    ("new", Shape::Truth),
+    ("fields", Shape::Document),
+    ("upsert", Shape::Truth),
+    ("arrayFilters", Shape::Array),
+    ("hint", Shape::Hint),
+    ("bypassDocumentValidation", Shape::Truth),
+    ("let", Shape::Document),
+];
+
 /// See the module.
 pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(KNOWN, &["collation"])?;
+    call.check(SHAPES)?;
     let name = call.collection()?;
     let (is_remove, is_new) = (call.flag("remove"), call.flag("new"));
     let update = call
@@ -84,7 +99,7 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
 }
 
 /// The `_id`, as a key, of the first document in the order.
-fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
+pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
     let reads = call.shared.store.reads();
     let Some(collection) = reads.collection(name) else {
         return Ok(None);

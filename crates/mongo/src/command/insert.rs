@@ -1,12 +1,13 @@
 //! `insert`.
 
-use drumlin_doc::{Builder, Document, Refusal};
+use drumlin_doc::{Builder, Code, Document, Refusal};
 use drumlin_doc_store::{Inserted, Name, Outcome};
 
 use crate::shared::Shared;
 use crate::wire::limits::WRITES_MAX;
 
 use super::call::Call;
+use super::shape::Shape;
 use super::write_reply::write_errors;
 
 /// See the module.
@@ -15,13 +16,14 @@ pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
         &["documents", "ordered", "bypassDocumentValidation"],
         &["encryptionInformation"],
     )?;
+    call.check(&[
+        ("ordered", Shape::Flag),
+        ("bypassDocumentValidation", Shape::Truth),
+    ])?;
     let name = call.collection()?;
     let documents = call.documents("documents")?;
     check_count(documents.len())?;
-    let ordered = call
-        .body
-        .get("ordered")
-        .is_none_or(|ordered| ordered.is_truthy());
+    let ordered = call.is_ordered();
     let with_ids: Vec<Vec<u8>> = documents
         .iter()
         .map(|document| call.shared.with_id(*document))
@@ -53,7 +55,7 @@ pub(super) fn insert_into(
 }
 
 /// # Errors
-/// `BadValue` for none, and for too many.
+/// `InvalidLength` for none, and for too many.
 pub(super) fn check_count(statements: usize) -> Result<(), Refusal> {
     match (1..=WRITES_MAX).contains(&statements) {
         true => Ok(()),
@@ -61,7 +63,7 @@ pub(super) fn check_count(statements: usize) -> Result<(), Refusal> {
             let text = format!(
                 "Write batch sizes must be between 1 and {WRITES_MAX}. Got {statements} operations."
             );
-            Err(Refusal::bad_value(text))
+            Err(Refusal::new(Code::InvalidLength, text))
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Commands: the table of them, and what is the same for all.
 
 mod aggregate;
+mod bulk_write;
 mod call;
 mod change;
 mod collections;
+mod concerns;
 mod cursor;
 mod delete;
 mod diagnosis;
@@ -16,6 +18,7 @@ mod insert;
 mod refusals;
 mod sasl;
 mod server_status;
+mod shape;
 mod stable_api;
 mod statements;
 mod table;

@@ -11,10 +11,11 @@ use crate::counters::COMMANDS_MAX;
 use crate::shared::Shared;
 
 use super::call::Call;
+use super::concerns::{asks_for_nothing, syncs_reads, syncs_writes, time_limit};
 use super::refusals::{refusal_of, refused};
 use super::{
-    aggregate, collections, cursor, delete, diagnosis, explain, find, find_and_modify, handshake,
-    indexes, insert, sasl, server_status, stable_api, update, users, values,
+    aggregate, bulk_write, collections, cursor, delete, diagnosis, explain, find, find_and_modify,
+    handshake, indexes, insert, sasl, server_status, stable_api, update, users, values,
 };
 
 type Run = fn(&Call<'_>) -> Outcome<Builder>;
@@ -24,6 +25,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("aggregate", aggregate::aggregate),
     ("buildInfo", handshake::build_info),
     ("buildinfo", handshake::build_info),
+    ("bulkWrite", bulk_write::bulk_write),
     ("collStats", diagnosis::collection_stats),
     ("collstats", diagnosis::collection_stats),
     ("connectionStatus", handshake::connection_status),
@@ -85,7 +87,6 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 const REFUSED: &[&str] = &[
     "abortTransaction",
     "authenticate",
-    "bulkWrite",
     "cloneCollectionAsCapped",
     "collMod",
     "commitTransaction",
@@ -185,8 +186,10 @@ fn need_of(name: &str) -> Need {
         | "explain" | "find" | "getMore" | "killCursors" | "listCollections" | "listIndexes" => {
             Need::Read
         }
-        "create" | "createIndexes" | "delete" | "drop" | "dropIndexes" | "findAndModify"
-        | "findandmodify" | "insert" | "renameCollection" | "update" => Need::Write,
+        "bulkWrite" | "create" | "createIndexes" | "delete" | "drop" | "dropIndexes"
+        | "findAndModify" | "findandmodify" | "insert" | "renameCollection" | "update" => {
+            Need::Write
+        }
         "getCmdLineOpts" | "getLog" | "getParameter" | "hostInfo" | "listDatabases"
         | "serverStatus" | "setParameter" => Need::Server,
         _ => Need::Own,
@@ -195,6 +198,9 @@ fn need_of(name: &str) -> Need {
 
 /// The databases that a command is about.
 fn databases_of(call: &Call<'_>) -> Vec<String> {
+    if call.name == "bulkWrite" {
+        return bulk_write::databases(call);
+    }
     match collections::names_of_rename(call) {
         Ok((from, to)) if call.name == "renameCollection" => vec![from.database, to.database],
         _ => vec![call.database.to_owned()],
@@ -248,11 +254,16 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
     };
     call.check_generic()?;
     stable_api::check(call)?;
-    if call.syncs_reads()? {
+    time_limit(call)?;
+    if syncs_reads(call)? {
         call.shared.store.sync()?;
     }
-    let is_synced = call.syncs_writes()?;
-    let reply = run(call)?;
+    let is_synced = syncs_writes(call)?;
+    let reply = match run(call)? {
+        // Who does not ask is told nothing of what was done.
+        _ if asks_for_nothing(call) => Builder::new(),
+        reply => reply,
+    };
     if is_synced && !drumlin_base::bug!("mongo-journaled-unsynced") {
         call.shared.store.sync()?;
     }

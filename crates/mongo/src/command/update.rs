@@ -1,8 +1,8 @@
 //! `update`.
 
 use drumlin_doc::{
-    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Scope, Update,
-    Value,
+    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Scope, Sort,
+    Update, Value,
 };
 use drumlin_doc_store::{Failure, Name, Outcome, Step};
 
@@ -11,12 +11,23 @@ use crate::query::Query;
 use super::call::{Call, hint_of};
 use super::change::Change;
 use super::delete::matching;
+use super::find_and_modify::first;
 use super::insert::insert_into;
+use super::shape::Shape;
 use super::statements::statements;
 use super::write_reply::{goes_on, write_errors};
 
 /// Arguments of a statement.
-const KNOWN: &[&str] = &["q", "u", "c", "multi", "upsert", "hint", "arrayFilters"];
+const SHAPES: &[(&str, Shape)] = &[
+    ("q", Shape::Document),
+    ("u", Shape::Any),
+    ("c", Shape::Document),
+    ("sort", Shape::Document),
+    ("multi", Shape::Flag),
+    ("upsert", Shape::Flag),
+    ("hint", Shape::Hint),
+    ("arrayFilters", Shape::Array),
+];
 /// How often an upsert begins anew when others make and remove its document.
 const UPSERT_TRIES: usize = 100;
 
@@ -31,10 +42,10 @@ pub(super) struct Statement {
 
 /// What a statement did.
 #[derive(Debug, Default)]
-struct Done {
-    matched: u64,
-    modified: u64,
-    upserted: Option<OwnedValue>,
+pub(super) struct Done {
+    pub(super) matched: u64,
+    pub(super) modified: u64,
+    pub(super) upserted: Option<OwnedValue>,
 }
 
 /// See the module.
@@ -43,11 +54,15 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
         &["updates", "ordered", "bypassDocumentValidation", "let"],
         &[],
     )?;
+    call.check(&[
+        ("ordered", Shape::Flag),
+        ("bypassDocumentValidation", Shape::Truth),
+    ])?;
     let scope = call.scope()?;
     let name = call.collection()?;
-    let statements = statements(call, "updates", KNOWN, &["collation"])?;
+    let statements = statements(call, "updates", SHAPES)?;
     call.shared.counters.updates.add(statements.len() as u64);
-    let ordered = call.body.get("ordered").is_none_or(Value::is_truthy);
+    let ordered = call.is_ordered();
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
     for (at, statement) in statements.iter().enumerate() {
@@ -80,6 +95,18 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     Ok(reply)
 }
 
+/// Carries out a statement.
+pub(super) fn one(
+    call: &Call<'_>,
+    name: &Name,
+    statement: Document<'_>,
+    scope: &Scope,
+) -> Outcome<Done> {
+    let mut done = Done::default();
+    run(call, name, &read(call, statement, scope)?, &mut done)?;
+    Ok(done)
+}
+
 fn read(call: &Call<'_>, of: Document<'_>, scope: &Scope) -> Result<Statement, Refusal> {
     let flag = |name: &str| of.get(name).is_some_and(Value::is_truthy);
     let filter = of
@@ -88,6 +115,12 @@ fn read(call: &Call<'_>, of: Document<'_>, scope: &Scope) -> Result<Statement, R
         .ok_or_else(|| Refusal::parse("an update needs a document as q"))?;
     let mut query = Query::of(Filter::with(filter, scope)?);
     query.hint = hint_of(of)?;
+    let sort = of.get("sort").and_then(Value::as_document);
+    query.sort = Sort::new(sort.unwrap_or(Document::EMPTY))?;
+    if flag("multi") && !query.sort.is_empty() {
+        let text = "Cannot specify sort with multi=true";
+        return Err(Refusal::parse(text));
+    }
     // Constants of the statement, for its pipeline.
     let constants = of.get("c").and_then(Value::as_document);
     let with_constants = constants.map(|constants| scope.clone().with_values(constants));
@@ -116,30 +149,54 @@ pub(super) fn array_filters(
     value: Option<Value<'_>>,
     change: &Change,
 ) -> Result<Vec<ArrayFilter>, Refusal> {
-    let Some(value) = value.filter(|value| value.kind != Kind::Null) else {
-        return Ok(Vec::new());
-    };
-    if matches!(change, Change::Pipeline(_)) {
+    let empty = OwnedValue::array(std::iter::empty::<Value<'_>>());
+    let said = value.filter(|value| value.kind != Kind::Null);
+    let value = said.unwrap_or(empty.get());
+    if said.is_some() && matches!(change, Change::Pipeline(_)) {
         let text = "arrayFilters may not be specified for pipeline-style updates";
         return Err(Refusal::parse(text));
     }
     let wrong = || Refusal::type_mismatch("arrayFilters has to be an array of documents");
     let items = value.as_array().ok_or_else(wrong)?;
-    items
-        .iter()
-        .map(|item| ArrayFilter::new(item.value.as_document().ok_or_else(wrong)?))
-        .collect()
+    let mut filters: Vec<ArrayFilter> = Vec::new();
+    for item in items {
+        let filter = ArrayFilter::new(item.value.as_document().ok_or_else(wrong)?)?;
+        let name = filter.name();
+        if filters.iter().any(|known| known.name() == name) {
+            let text =
+                format!("Found multiple array filters with the same top-level field name {name}");
+            return Err(Refusal::parse(text));
+        }
+        filters.push(filter);
+    }
+    let names = change.element_names();
+    let is_known = |name: &String| filters.iter().any(|it| it.name() == name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        let text = format!("No array filter found for identifier '{name}'");
+        return Err(Refusal::bad_value(text));
+    }
+    let is_used = |filter: &&ArrayFilter| names.iter().any(|name| name == filter.name());
+    if let Some(filter) = filters.iter().find(|it| !is_used(it)) {
+        let name = filter.name();
+        let text = format!("The array filter for identifier '{name}' was not used in the update");
+        return Err(Refusal::parse(text));
+    }
+    Ok(filters)
 }
 
 fn run(call: &Call<'_>, name: &Name, statement: &Statement, done: &mut Done) -> Outcome<()> {
     for _ in 0..UPSERT_TRIES {
         let most = if statement.is_multi { usize::MAX } else { 1 };
-        let ids = matching(call, name, &statement.query, most)?;
+        let ids = match statement.query.sort.is_empty() {
+            true => matching(call, name, &statement.query, most)?,
+            false => Vec::from_iter(first(call, name, &statement.query)?),
+        };
         for id in &ids {
             if let Some((_, after, is_changed)) = change(call, name, id, statement)? {
                 drop(after);
                 done.matched += 1;
-                done.modified += u64::from(is_changed);
+                // A replacement counts, whatever was there before.
+                done.modified += u64::from(is_changed || !statement.change.is_partial());
             }
         }
         if done.matched > 0
