@@ -66,6 +66,7 @@ fn may_be_partial(filter: &Filter) -> bool {
                 Predicate::Regex(_)
                     | Predicate::OneOf(..)
                     | Predicate::Bits(..)
+                    | Predicate::Geo(_)
                     | Predicate::Mod(..)
             ),
             _ => false,

@@ -52,6 +52,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Decimal {
     Decimal::Finite(Digits::new(is_negative, text.as_bytes(), exponent))
 }
 
+/// The int64 that a decimal is, if it has no fraction.
+pub(crate) fn whole(bytes: &[u8]) -> Option<i64> {
+    let Decimal::Finite(digits) = decode(bytes) else {
+        return None;
+    };
+    let (whole, has_more) = digits.whole()?;
+    let whole = i64::try_from(whole).ok().filter(|_| !has_more)?;
+    Some(if digits.is_negative { -whole } else { whole })
+}
+
 impl Digits {
     /// `text` is a whole number that is multiplied by a power of ten.
     fn new(is_negative: bool, text: &[u8], power: i32) -> Self {
@@ -143,16 +153,26 @@ impl Digits {
         Self::new(false, &text, power)
     }
 
+    /// The nearest double, with its sign.
+    pub(crate) fn nearest_f64(&self) -> f64 {
+        let magnitude = self.nearest_magnitude();
+        if self.is_negative {
+            -magnitude
+        } else {
+            magnitude
+        }
+    }
+
+    fn nearest_magnitude(&self) -> f64 {
+        let digits = self.digits.iter().map(|digit| char::from(digit + b'0'));
+        let text: String = digits.collect();
+        let text = format!("0.{text}0e{}", self.exponent);
+        text.parse().unwrap_or(0.0)
+    }
+
     /// The largest double that is not above the magnitude.
     pub(crate) fn floor_f64(&self) -> f64 {
-        let text: String = self
-            .digits
-            .iter()
-            .map(|digit| char::from(digit + b'0'))
-            .collect();
-        let nearest: f64 = format!("0.{text}0e{}", self.exponent)
-            .parse()
-            .unwrap_or(0.0);
+        let nearest = self.nearest_magnitude();
         if nearest.is_infinite() {
             return f64::MAX;
         }

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::compare::regex_parts;
 use crate::expression::{Expression, Scope};
+use crate::geo::{GeoQuery, check_near};
 use crate::number::truncated;
 use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
@@ -73,6 +74,8 @@ pub enum Predicate {
     OneOf(Vec<OwnedValue>, Vec<Pattern>),
     /// Bits at these places.
     Bits(Bits, Vec<u32>),
+    /// A place.
+    Geo(Box<GeoQuery>),
 }
 
 /// What is asked of bits.
@@ -322,6 +325,13 @@ fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
         }
         "$elemMatch" => element_match(value, depth),
         "$mod" => modulus(value),
+        "$geoWithin" => GeoQuery::within(value).map(|it| Test::Any(Predicate::Geo(Box::new(it)))),
+        "$geoIntersects" => {
+            GeoQuery::intersects(value).map(|it| Test::Any(Predicate::Geo(Box::new(it))))
+        }
+        "$near" | "$nearSphere" => {
+            check_near(name, value).map(|()| Test::Any(Predicate::In(Vec::new())))
+        }
         "$bitsAllSet" => bits(name, Bits::AllSet, value),
         "$bitsAnySet" => bits(name, Bits::AnySet, value),
         "$bitsAllClear" => bits(name, Bits::AllClear, value),
@@ -443,10 +453,22 @@ pub(crate) fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
         .ok_or_else(wrong)?;
     let first = inner.iter().next().map(|it| it.name);
     let is_of_documents = is_logical(inner) || first == Some(b"$jsonSchema");
-    Ok(match is_operators(inner) && !is_of_documents {
-        true => Test::Element(Box::new(tests(inner, depth + 1)?)),
-        false => Test::ElementDocument(Box::new(filter(inner, depth + 1, None)?)),
-    })
+    let made = match is_operators(inner) && !is_of_documents {
+        true => tests(inner, depth + 1).map(|it| Test::Element(Box::new(it))),
+        false => filter(inner, depth + 1, None).map(|it| Test::ElementDocument(Box::new(it))),
+    };
+    made.map_err(near_not_allowed)
+}
+
+/// What is told of `$near` where no index would serve it.
+pub(crate) fn near_not_allowed(refusal: Refusal) -> Refusal {
+    match refusal.code {
+        Code::NoPlan => Refusal::new(
+            Code::NearNotAllowed,
+            "$geoNear, $near, and $nearSphere are not allowed in this context",
+        ),
+        _ => refusal,
+    }
 }
 
 fn all(value: Value<'_>, depth: usize) -> Outcome<Test> {

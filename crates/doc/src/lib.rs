@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+mod arithmetic;
 mod build;
 mod code;
 mod compare;
@@ -19,6 +20,7 @@ mod decimal;
 mod decimal_math;
 mod expression;
 mod filter;
+mod geo;
 mod index;
 pub mod keystring;
 mod matching;
@@ -34,13 +36,15 @@ mod sort;
 mod update;
 mod validate;
 
+pub use arithmetic::add;
 pub use build::Builder;
 pub use code::Code;
 pub use compare::{class, compare, equal};
 pub use expression::{Deviation, Expression, Scope, Variables, merged};
 pub use filter::{Bits, Filter, Predicate, Test};
+pub use geo::GeoQuery;
 pub use index::{IndexFields, IndexKeys};
-pub use number::{Number, add, coerced};
+pub use number::{Number, coerced};
 pub use path::{Path, candidates, value_at};
 pub use project::{Projection, ProjectionOf};
 pub use raw::{AsValue, Document, Element, Kind, OwnedValue, Value};

@@ -144,6 +144,7 @@ impl Predicate {
             }
             Self::Regex(pattern) => failed.see(is_found(pattern, value)),
             Self::Bits(what, places) => value.is_some_and(|value| bits(*what, places, value)),
+            Self::Geo(query) => value.is_some_and(|value| query.holds(value)),
             Self::Type(kinds) => value.is_some_and(|value| kinds.contains(&value.kind)),
             Self::Mod(divisor, rest) => value
                 .filter(|value| value.kind.is_number())

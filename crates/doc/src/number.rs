@@ -1,12 +1,9 @@
-//! Numbers of all four types: their order by exact value, sums and products as updates make them.
+//! Numbers of all four types: their order by exact value, and the whole ones that they are taken for.
 
 use std::cmp::Ordering;
 
-use crate::code::Code;
 use crate::decimal::{Decimal, Digits, decode};
-use crate::decimal_math;
-use crate::raw::{Kind, OwnedValue, Value};
-use crate::refusal::{Outcome, Refusal};
+use crate::raw::{Kind, Value};
 
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,64 +105,6 @@ fn int_to_double(int: i64, double: f64) -> Ordering {
         .then_with(|| 0.0f64.partial_cmp(&fraction).unwrap_or(Ordering::Equal))
 }
 
-/// How two numbers become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Add,
-    Multiply,
-}
-
-impl Arithmetic {
-    /// The sum or product: a decimal or a double if either is one; an int32 of two int32s where it fits, else an int64.
-    ///
-    /// # Errors
-    /// `BadValue` beyond an int64; `TypeMismatch` for what is no number.
-    pub(crate) fn of(self, a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
-        let (Some(left), Some(right)) = (Number::of(a), Number::of(b)) else {
-            return Err(Refusal::type_mismatch("a number was expected"));
-        };
-        match (left, right) {
-            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => Ok(match self {
-                Self::Add => decimal_math::sum(left, right),
-                Self::Multiply => decimal_math::product(left, right),
-            }),
-            (Number::Int(x), Number::Int(y)) => {
-                let result = match self {
-                    Self::Add => x.checked_add(y),
-                    Self::Multiply => x.checked_mul(y),
-                };
-                let result = result.ok_or_else(|| {
-                    Refusal::new(
-                        Code::BadValue,
-                        format!("the result of {x} and {y} does not fit into a 64-bit integer"),
-                    )
-                })?;
-                let is_narrow = a.kind == Kind::Int32 && b.kind == Kind::Int32;
-                let narrow = i32::try_from(result).ok().filter(|_| is_narrow);
-                Ok(narrow.map_or_else(|| OwnedValue::int64(result), OwnedValue::int32))
-            }
-            _ => {
-                let (x, y) = (
-                    left.as_f64().unwrap_or_default(),
-                    right.as_f64().unwrap_or_default(),
-                );
-                Ok(OwnedValue::double(match self {
-                    Self::Add => x + y,
-                    Self::Multiply => x * y,
-                }))
-            }
-        }
-    }
-}
-
-/// The sum of two numbers, as [`crate::Update`]'s `$inc` makes it.
-///
-/// # Errors
-/// `BadValue`, `TypeMismatch`.
-pub fn add(a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
-    Arithmetic::Add.of(a, b)
-}
-
 /// The int64 that MongoDB takes a number for where it wants a whole one: a double without its fraction, a decimal as its neighbour, of
 /// two the even one; the nearest one of what is beyond, and 0 of no number.
 pub fn coerced(value: Value<'_>) -> Option<i64> {
@@ -193,6 +132,22 @@ pub fn coerced(value: Value<'_>) -> Option<i64> {
     })
 }
 
+/// The nearest double.
+pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
+    let number = Number::of(value)?;
+    number.as_f64().or_else(|| {
+        let infinity = |is_negative| match is_negative {
+            true => f64::NEG_INFINITY,
+            false => f64::INFINITY,
+        };
+        Some(match number.decimal() {
+            Decimal::NaN => f64::NAN,
+            Decimal::Infinite { is_negative } => infinity(is_negative),
+            Decimal::Finite(digits) => digits.nearest_f64(),
+        })
+    })
+}
+
 fn bound(is_negative: bool) -> i64 {
     if is_negative { i64::MIN } else { i64::MAX }
 }
@@ -206,18 +161,6 @@ pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
     match number.decimal() {
         Decimal::Finite(digits) => {
             let whole = i64::try_from(digits.whole()?.0).ok()?;
-            Some(if digits.is_negative { -whole } else { whole })
-        }
-        _ => None,
-    }
-}
-
-/// A number that has no fraction and is an int64.
-pub(crate) fn whole(value: Value<'_>) -> Option<i64> {
-    match Number::of(value)?.decimal() {
-        Decimal::Finite(digits) => {
-            let (whole, has_more) = digits.whole()?;
-            let whole = i64::try_from(whole).ok().filter(|_| !has_more)?;
             Some(if digits.is_negative { -whole } else { whole })
         }
         _ => None,

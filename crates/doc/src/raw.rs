@@ -219,7 +219,7 @@ impl<'a> Value<'a> {
                 #[expect(clippy::cast_possible_truncation, reason = "it fits, as was looked at")]
                 fits.then_some(number as i64)
             }
-            Kind::Decimal => crate::number::whole(self),
+            Kind::Decimal => crate::decimal::whole(self.bytes),
             _ => None,
         }
     }
@@ -236,7 +236,7 @@ impl<'a> Value<'a> {
             Kind::Null | Kind::Undefined => false,
             Kind::Double => self.double() != Some(0.0),
             Kind::Int32 | Kind::Int64 => self.fixed_i64() != Some(0),
-            Kind::Decimal => crate::number::whole(self) != Some(0),
+            Kind::Decimal => crate::decimal::whole(self.bytes) != Some(0),
             _ => true,
         }
     }

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
+use crate::arithmetic::Arithmetic;
 use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::{compare, equal};
 use crate::filter::Test;
 use crate::matching::Failed;
-use crate::number::{Arithmetic, Number};
+use crate::number::Number;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::show::show;

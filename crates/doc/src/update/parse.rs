@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
+use crate::arithmetic::Arithmetic;
 use crate::code::Code;
 use crate::filter::Filter;
-use crate::number::Arithmetic;
 use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};

@@ -5,6 +5,7 @@ mod expressions;
 mod json;
 mod matching;
 mod order;
+mod places;
 mod schemas;
 mod updates;
 mod walking;

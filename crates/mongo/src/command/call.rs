@@ -271,7 +271,9 @@ impl<'a> Call<'a> {
 
     pub(super) fn deadline(&self) -> Deadline<'a> {
         // That it is one was looked at before the command was run.
-        let ms = time_limit(self).unwrap_or(None).filter(|ms| *ms > 0);
+        let ms = time_limit(self.name, self.body)
+            .unwrap_or(None)
+            .filter(|ms| *ms > 0);
         let clock = &*self.shared.env.clock;
         Deadline {
             clock,

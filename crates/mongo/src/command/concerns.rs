@@ -2,7 +2,6 @@
 
 use drumlin_doc::{Code, Document, Kind, Number, Refusal, Value, coerced};
 
-use super::call::Call;
 use super::shape::{Shape, check, mismatch, unknown};
 
 /// Commands that take every `readConcern`; the others take `local` alone.
@@ -41,14 +40,14 @@ fn said<'a>(of: Document<'a>, name: &str) -> Option<Value<'a>> {
 }
 
 fn concern<'a>(
-    call: &Call<'a>,
+    (command, body): (&str, Document<'a>),
     name: &'static str,
     fields: &[(&str, Shape)],
 ) -> Result<Option<Document<'a>>, Refusal> {
-    let Some(value) = said(call.body, name) else {
+    let Some(value) = said(body, name) else {
         return Ok(None);
     };
-    check(call.name, call.body, &[(name, Shape::Document)])?;
+    check(command, body, &[(name, Shape::Document)])?;
     let concern = value.as_document().unwrap_or(Document::EMPTY);
     for element in concern {
         let known = element.name_str();
@@ -77,7 +76,7 @@ fn one_of(of: &str, field: &str, given: &str, known: &[&str]) -> Result<(), Refu
 /// # Errors
 /// `TypeMismatch` and `BadValue` for what is no read concern; `InvalidOptions` where the command takes none but `local`;
 /// `NotAReplicaSet` for what only members of one have, `IllegalOperation` for times of a cluster.
-pub(super) fn syncs_reads(call: &Call<'_>) -> Result<bool, Refusal> {
+pub(super) fn syncs_reads(name: &str, body: Document<'_>) -> Result<bool, Refusal> {
     let fields = [
         ("level", Shape::Text),
         ("afterOpTime", Shape::Document),
@@ -86,27 +85,27 @@ pub(super) fn syncs_reads(call: &Call<'_>) -> Result<bool, Refusal> {
         ("provenance", Shape::Text),
         ("waitLastStableRecoveryTimestamp", Shape::Flag),
     ];
-    let Some(concern) = concern(call, "readConcern", &fields)? else {
+    let Some(concern) = concern((name, body), "readConcern", &fields)? else {
         return Ok(false);
     };
     let level = said(concern, "level").and_then(Value::as_str);
     if let Some(level) = level {
         one_of("readConcern", "level", level, &LEVELS)?;
     }
-    for name in ["afterClusterTime", "atClusterTime"] {
-        if let Some(value) = concern.get(name) {
+    for field in ["afterClusterTime", "atClusterTime"] {
+        if let Some(value) = concern.get(field) {
             if value.kind != Kind::Timestamp {
-                return Err(mismatch("readConcern", name, value, "timestamp"));
+                return Err(mismatch("readConcern", field, value, "timestamp"));
             }
-            let text = format!("readConcern {name} is for members of a replica set");
+            let text = format!("readConcern {field} is for members of a replica set");
             return Err(Refusal::new(Code::IllegalOperation, text));
         }
     }
     let level = level.unwrap_or("local");
-    if level != "local" && !READERS.contains(&call.name) {
+    if level != "local" && !READERS.contains(&name) {
         let text = format!(
             "Command {} does not support {{ readConcern: {{ level: \"{level}\" }} }}",
-            call.name
+            name
         );
         return Err(Refusal::new(Code::InvalidOptions, text));
     }
@@ -124,7 +123,7 @@ pub(super) fn syncs_reads(call: &Call<'_>) -> Result<bool, Refusal> {
 /// # Errors
 /// `TypeMismatch` and `FailedToParse` for what is no write concern, `BadValue` for more nodes than one; `InvalidOptions` where the
 /// command takes none.
-pub(super) fn syncs_writes(call: &Call<'_>) -> Result<bool, Refusal> {
+pub(super) fn syncs_writes(name: &str, body: Document<'_>) -> Result<bool, Refusal> {
     let fields = [
         ("w", Shape::Any),
         ("j", Shape::Truth),
@@ -135,11 +134,11 @@ pub(super) fn syncs_writes(call: &Call<'_>) -> Result<bool, Refusal> {
         ("wElectionId", Shape::Any),
         ("wOpTime", Shape::Any),
     ];
-    let Some(concern) = concern(call, "writeConcern", &fields)? else {
+    let Some(concern) = concern((name, body), "writeConcern", &fields)? else {
         return Ok(false);
     };
-    if !WRITERS.contains(&call.name) {
-        let text = format!("Command {} does not support writeConcern", call.name);
+    if !WRITERS.contains(&name) {
+        let text = format!("Command {} does not support writeConcern", name);
         return Err(Refusal::new(Code::InvalidOptions, text));
     }
     let flag = |name: &str| said(concern, name).is_some_and(Value::is_truthy);
@@ -160,10 +159,10 @@ pub(super) fn syncs_writes(call: &Call<'_>) -> Result<bool, Refusal> {
 }
 
 /// Whether a write is one of which nothing is to be told: `w: 0`.
-pub(super) fn asks_for_nothing(call: &Call<'_>) -> bool {
-    let concern = call.body.get("writeConcern").and_then(Value::as_document);
+pub(super) fn asks_for_nothing(name: &str, body: Document<'_>) -> bool {
+    let concern = body.get("writeConcern").and_then(Value::as_document);
     let w = concern.and_then(|concern| concern.get("w")?.as_whole());
-    w == Some(0) && matches!(call.name, "insert" | "update" | "delete")
+    w == Some(0) && matches!(name, "insert" | "update" | "delete")
 }
 
 fn is_beyond_int32(number: Number<'_>) -> bool {
@@ -204,12 +203,12 @@ fn is_majority(w: Value<'_>) -> Result<bool, Refusal> {
 ///
 /// # Errors
 /// `TypeMismatch` for what is no number, `FailedToParse` for one that is not whole, `BadValue` beyond an int32.
-pub(super) fn time_limit(call: &Call<'_>) -> Result<Option<u64>, Refusal> {
-    let Some(value) = said(call.body, "maxTimeMS") else {
+pub(super) fn time_limit(name: &str, body: Document<'_>) -> Result<Option<u64>, Refusal> {
+    let Some(value) = said(body, "maxTimeMS") else {
         return Ok(None);
     };
     if !value.kind.is_number() {
-        return Err(mismatch(call.name, "maxTimeMS", value, "number"));
+        return Err(mismatch(name, "maxTimeMS", value, "number"));
     }
     let text = "maxTimeMS has to be a whole number";
     let ms = value.as_whole().ok_or_else(|| Refusal::parse(text))?;

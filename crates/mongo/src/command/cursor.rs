@@ -119,7 +119,7 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
         .count("batchSize")?
         .filter(|most| *most > 0)
         .unwrap_or(u64::MAX);
-    if time_limit(call)?.is_some() {
+    if time_limit(call.name, call.body)?.is_some() {
         let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
         return Err(Refusal::bad_value(text).into());
     }
@@ -263,7 +263,7 @@ fn walk(
 /// `killCursors`.
 pub(super) fn kill_cursors(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["cursors"], &[])?;
-    call.collection()?;
+    call.collection_of(call.body.get(call.name))?;
     let cursors = required(call.name, call.body, "cursors", Shape::Array)?;
     let mut ids = Vec::new();
     for id in cursors.as_array().into_iter().flatten() {

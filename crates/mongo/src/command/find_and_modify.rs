@@ -3,11 +3,11 @@
 use drumlin_doc::{Builder, Document, Kind, Projection, ProjectionOf, Refusal, Update, Value};
 use drumlin_doc_store::{Name, Outcome, Step};
 
-use crate::query::{Query, each};
-use crate::sorting::Sorter;
+use crate::query::Query;
 
 use super::call::Call;
 use super::change::Change;
+use super::first::first;
 use super::shape::Shape;
 use super::update::{Statement, array_filters, change, upsert};
 
@@ -96,38 +96,6 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
             return Ok(reply(Some(value(&document)?), (1, None, is_remove)));
         }
     }
-}
-
-/// The `_id`, as a key, of the first document in the order.
-pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
-    let reads = call.shared.store.reads();
-    let Some(collection) = reads.collection(name) else {
-        return Ok(None);
-    };
-    let is_sorted = query.plan(&collection)?.is_sorted;
-    let mut found = None;
-    let mut sorter = Sorter::new(query.sort.clone(), 1, &call.workspace());
-    each(
-        &reads,
-        &collection,
-        query,
-        call.deadline(),
-        &mut |id, document| {
-            if is_sorted {
-                found = Some(id.to_vec());
-                return Ok(false);
-            }
-            sorter.push(document.0.to_vec())?;
-            Ok(true)
-        },
-    )?;
-    let sorted = sorter.finish()?.next()?;
-    let sorted = sorted.and_then(|document| {
-        Document(&document)
-            .get("_id")
-            .map(drumlin_doc::keystring::key_of)
-    });
-    Ok(found.or(sorted))
 }
 
 fn remove(call: &Call<'_>, name: &Name, id: &[u8], query: &Query) -> Outcome<Option<Vec<u8>>> {

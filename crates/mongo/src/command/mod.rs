@@ -12,6 +12,7 @@ mod diagnosis;
 mod explain;
 mod find;
 mod find_and_modify;
+mod first;
 mod handshake;
 mod indexes;
 mod insert;

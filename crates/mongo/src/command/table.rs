@@ -254,14 +254,14 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
     };
     call.check_generic()?;
     stable_api::check(call)?;
-    time_limit(call)?;
-    if syncs_reads(call)? {
+    time_limit(call.name, call.body)?;
+    if syncs_reads(call.name, call.body)? {
         call.shared.store.sync()?;
     }
-    let is_synced = syncs_writes(call)?;
+    let is_synced = syncs_writes(call.name, call.body)?;
     let reply = match run(call)? {
         // Who does not ask is told nothing of what was done.
-        _ if asks_for_nothing(call) => Builder::new(),
+        _ if asks_for_nothing(call.name, call.body) => Builder::new(),
         reply => reply,
     };
     if is_synced && !drumlin_base::bug!("mongo-journaled-unsynced") {

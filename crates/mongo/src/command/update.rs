@@ -11,7 +11,7 @@ use crate::query::Query;
 use super::call::{Call, hint_of};
 use super::change::Change;
 use super::delete::matching;
-use super::find_and_modify::first;
+use super::first::first;
 use super::insert::insert_into;
 use super::shape::Shape;
 use super::statements::statements;

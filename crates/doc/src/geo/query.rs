@@ -1,0 +1,186 @@
+//! `$geoWithin` and `$geoIntersects`: what is asked of places. `$near` and `$nearSphere` need an index of places, which there is none of.
+
+use crate::code::Code;
+use crate::number::to_f64;
+use crate::raw::{Document, Kind, Value};
+use crate::refusal::{Outcome, Refusal};
+use crate::show::show;
+
+use super::plane::{Flat, Pair};
+use super::shape::{flat_point, geometry, geometry_of, pair, point, strict_pair};
+use super::sphere::{Geometry, Vector};
+
+/// A condition on a place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeoQuery {
+    shape: Shape,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    Flat(Flat),
+    /// No further from a place than so many radians.
+    Cap(Vector, f64),
+    Within(Geometry),
+    Intersects(Geometry),
+}
+
+impl GeoQuery {
+    /// The condition of `$geoWithin`.
+    ///
+    /// # Errors
+    /// `BadValue` for what is no shape.
+    pub fn within(value: Value<'_>) -> Outcome<Self> {
+        let (name, shape) = shape_of("$geoWithin", value)?;
+        let wrong = || refused(name, shape);
+        let shape = match name {
+            "$geometry" => {
+                let made = geometry_in(shape).ok_or_else(wrong)?;
+                let is_area = made.points.is_empty() && made.lines.is_empty();
+                match is_area && !made.polygons.is_empty() {
+                    true => Shape::Within(made),
+                    false => {
+                        let text = "$geoWithin not supported with provided geometry";
+                        return Err(Refusal::bad_value(format!("{text}: {}", show(shape))));
+                    }
+                }
+            }
+            "$box" => {
+                let corners = pairs(shape).ok_or_else(wrong)?;
+                let [a, b] = *corners.first_chunk::<2>().ok_or_else(wrong)?;
+                let low = [a[0].min(b[0]), a[1].min(b[1])];
+                let high = [a[0].max(b[0]), a[1].max(b[1])];
+                Shape::Flat(Flat::Box(low, high))
+            }
+            "$polygon" => {
+                let corners = pairs(shape).filter(|all| all.len() > 2);
+                Shape::Flat(Flat::Polygon(corners.ok_or_else(wrong)?))
+            }
+            "$center" => {
+                let (center, radius) = circle(shape).ok_or_else(wrong)?;
+                Shape::Flat(Flat::Circle(center, radius))
+            }
+            "$centerSphere" => {
+                let (center, radius) = circle(shape).ok_or_else(wrong)?;
+                Shape::Cap(Vector::of(center).ok_or_else(wrong)?, radius)
+            }
+            _ => {
+                let text = format!("unknown geo specifier: {name}");
+                return Err(Refusal::bad_value(text));
+            }
+        };
+        Ok(Self { shape })
+    }
+
+    /// The condition of `$geoIntersects`.
+    ///
+    /// # Errors
+    /// `BadValue` for what is no geometry.
+    pub fn intersects(value: Value<'_>) -> Outcome<Self> {
+        let (name, shape) = shape_of("$geoIntersects", value)?;
+        let made = geometry_in(shape).filter(|_| name == "$geometry");
+        let made = made.ok_or_else(|| refused(name, shape))?;
+        Ok(Self {
+            shape: Shape::Intersects(made),
+        })
+    }
+
+    /// Whether a value is such a place.
+    pub(crate) fn holds(&self, value: Value<'_>) -> bool {
+        match &self.shape {
+            Shape::Flat(flat) => flat_point(value).is_some_and(|point| flat.has(point)),
+            Shape::Cap(center, radius) => {
+                geometry_of(value).is_some_and(|it| it.is_near(*center, *radius))
+            }
+            Shape::Within(area) => {
+                geometry_of(value).is_some_and(|it| it.is_within(&area.polygons))
+            }
+            Shape::Intersects(other) => geometry_of(value).is_some_and(|it| it.intersects(other)),
+        }
+    }
+}
+
+fn refused(name: &str, value: Value<'_>) -> Refusal {
+    Refusal::bad_value(format!(
+        "{name} is not one that there may be: {}",
+        show(value)
+    ))
+}
+
+/// The one shape of a condition.
+fn shape_of<'a>(operator: &str, value: Value<'a>) -> Outcome<(&'a str, Value<'a>)> {
+    let wrong = |what: &str| Refusal::bad_value(format!("{operator} {what}: {}", show(value)));
+    if value.kind != Kind::Document {
+        return Err(wrong("needs an object"));
+    }
+    let shapes = Document(value.bytes).iter();
+    let mut shapes = shapes.filter(|it| it.name != b"$uniqueDocs");
+    let first = shapes.next().ok_or_else(|| wrong("needs a shape"))?;
+    match shapes.next() {
+        None => Ok((first.name_str(), first.value)),
+        Some(_) => Err(wrong("takes one shape")),
+    }
+}
+
+fn geometry_in(value: Value<'_>) -> Option<Geometry> {
+    match value.kind {
+        Kind::Document if Document(value.bytes).get("type").is_some() => {
+            geometry(Document(value.bytes), 0)
+        }
+        Kind::Document | Kind::Array => Some(Geometry {
+            points: vec![Vector::of(strict_pair(value)?)?],
+            ..Geometry::default()
+        }),
+        _ => None,
+    }
+}
+
+/// Points, of an array or of a document's fields.
+fn pairs(value: Value<'_>) -> Option<Vec<Pair>> {
+    let is_list = matches!(value.kind, Kind::Array | Kind::Document);
+    let list = is_list.then_some(Document(value.bytes))?;
+    list.iter().map(|it| strict_pair(it.value)).collect()
+}
+
+/// A center and a radius.
+fn circle(value: Value<'_>) -> Option<(Pair, f64)> {
+    let is_list = matches!(value.kind, Kind::Array | Kind::Document);
+    let list = is_list.then_some(Document(value.bytes))?;
+    let parts: Vec<_> = list.iter().map(|it| it.value).collect();
+    match parts.as_slice() {
+        [center, radius] => {
+            let radius = to_f64(*radius).filter(|radius| *radius >= 0.0)?;
+            Some((strict_pair(*center)?, radius))
+        }
+        _ => None,
+    }
+}
+
+/// Refuses `$near` and `$nearSphere`.
+///
+/// # Errors
+/// `BadValue` for what is no place, else `NoQueryExecutionPlans`: there are no indexes of places.
+pub(crate) fn check_near(name: &str, value: Value<'_>) -> Outcome<()> {
+    let wrong = || refused(name, value);
+    let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
+    let is_place = match inner.and_then(|inner| inner.get("$geometry")) {
+        Some(at) if at.kind == Kind::Document => {
+            let at = Document(at.bytes);
+            let is_point = at.get("type").is_none_or(|it| it.as_str() == Some("Point"));
+            is_point && at.get("coordinates").and_then(point).is_some()
+        }
+        Some(_) => false,
+        None => pair(value).is_some(),
+    };
+    let distance = |name| match inner.and_then(|inner| inner.get(name)) {
+        Some(distance) => to_f64(distance).is_some_and(|it| it >= 0.0),
+        None => true,
+    };
+    if !is_place || !distance("$maxDistance") || !distance("$minDistance") {
+        return Err(wrong());
+    }
+    let text = format!(
+        "unable to find index for {name}: indexes of places are not supported by this server"
+    );
+    Err(Refusal::new(Code::NoPlan, text))
+}

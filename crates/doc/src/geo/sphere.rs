@@ -1,0 +1,298 @@
+//! Shapes on the unit sphere: points are vectors, edges are arcs of great circles.
+
+/// A vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Vector([f64; 3]);
+
+/// Nearer than this, in radians, is the same place: a few micrometres.
+const NEAR: f64 = 1e-12;
+
+impl Vector {
+    /// Of degrees to the east and to the north; `None` where there are no such.
+    pub(super) fn of([east, north]: [f64; 2]) -> Option<Self> {
+        let is_there = (-180.0..=180.0).contains(&east) && (-90.0..=90.0).contains(&north);
+        let (east, north) = (east.to_radians(), north.to_radians());
+        let around = north.cos();
+        is_there.then(|| Self([around * east.cos(), around * east.sin(), north.sin()]))
+    }
+
+    fn dot(self, other: Self) -> f64 {
+        let pairs = self.0.iter().zip(other.0);
+        pairs.map(|(a, b)| a * b).sum()
+    }
+
+    fn cross(self, other: Self) -> Self {
+        let ([a, b, c], [x, y, z]) = (self.0, other.0);
+        Self([b * z - c * y, c * x - a * z, a * y - b * x])
+    }
+
+    fn plus(self, other: Self, times: f64) -> Self {
+        let ([a, b, c], [x, y, z]) = (self.0, other.0);
+        Self([a + times * x, b + times * y, c + times * z])
+    }
+
+    fn length(self) -> f64 {
+        self.dot(self).sqrt()
+    }
+
+    fn unit(self) -> Self {
+        let length = self.length();
+        Self(self.0.map(|part| part / length))
+    }
+
+    /// In radians.
+    pub(super) fn angle(self, other: Self) -> f64 {
+        self.cross(other).length().atan2(self.dot(other))
+    }
+
+    pub(super) fn is_at(self, other: Self) -> bool {
+        self.angle(other) < NEAR
+    }
+
+    /// Whether it lies on the arc.
+    pub(super) fn is_on(self, (a, b): Arc) -> bool {
+        if self.is_at(a) || self.is_at(b) {
+            return true;
+        }
+        let normal = a.cross(b);
+        if normal.length() < NEAR {
+            return false;
+        }
+        let normal = normal.unit();
+        let is_between = normal.cross(a).dot(self) > 0.0 && b.cross(normal).dot(self) > 0.0;
+        is_between && normal.dot(self).abs() < NEAR
+    }
+}
+
+/// An edge by its ends.
+pub(super) type Arc = (Vector, Vector);
+
+/// Whether two arcs cross within both of them.
+fn cross(first: Arc, second: Arc) -> bool {
+    let ((a, b), (c, d)) = (first, second);
+    let (n, m) = (a.cross(b), c.cross(d));
+    if n.length() < NEAR || m.length() < NEAR {
+        return false;
+    }
+    let (n, m) = (n.unit(), m.unit());
+    // How far each end is from the other circle.
+    let sides = [n.dot(c), n.dot(d), m.dot(a), m.dot(b)];
+    if sides.iter().any(|side| side.abs() < NEAR) {
+        return false;
+    }
+    let [c_side, d_side, a_side, b_side] = sides.map(|side| side > 0.0);
+    // The ends of each lie on both sides of the other, and not on the other half of the sphere.
+    c_side != d_side && a_side != b_side && a_side == d_side
+}
+
+/// Whether they meet, at their ends too.
+pub(super) fn meet(first: Arc, second: Arc) -> bool {
+    cross(first, second)
+        || first.0.is_on(second)
+        || first.1.is_on(second)
+        || second.0.is_on(first)
+        || second.1.is_on(first)
+}
+
+/// A place a little to the left of an edge, behind that share of it.
+fn inside((a, b): Arc, share: f64) -> Vector {
+    let on_edge = a.plus(b.plus(a, -1.0), share).unit();
+    on_edge.plus(a.cross(b).unit(), 1e-9).unit()
+}
+
+pub(super) fn arcs(points: &[Vector]) -> impl Iterator<Item = Arc> + '_ {
+    points.iter().copied().zip(points.iter().copied().skip(1))
+}
+
+/// A closed line without crossings. What is left of it is inside.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ring {
+    /// The first one again at the end.
+    pub(super) points: Vec<Vector>,
+}
+
+impl Ring {
+    /// Requires: closed. `None` where it crosses itself or has less than three corners.
+    pub(super) fn new(mut points: Vec<Vector>) -> Option<Self> {
+        points.dedup_by(|a, b| a.is_at(*b));
+        let edges: Vec<Arc> = arcs(&points).collect();
+        let count = edges.len();
+        if count < 3 {
+            return None;
+        }
+        for (i, first) in edges.iter().enumerate() {
+            for (j, second) in edges.iter().enumerate().skip(i + 1) {
+                let is_next = j == i + 1;
+                let is_last = i == 0 && j == count - 1;
+                // Neighbours have a corner in common, and nothing else.
+                let is_wrong = match (is_next, is_last) {
+                    (true, false) => first.0.is_on(*second) || second.1.is_on(*first),
+                    (false, true) => first.1.is_on(*second) || second.0.is_on(*first),
+                    (true, true) => false,
+                    (false, false) => meet(*first, *second),
+                };
+                if is_wrong {
+                    return None;
+                }
+            }
+        }
+        Some(Self { points })
+    }
+
+    /// With the smaller side inside.
+    pub(super) fn of_smaller_side(mut self) -> Self {
+        if self.area() > std::f64::consts::TAU {
+            self.points.reverse();
+        }
+        self
+    }
+
+    /// The area inside: that of the triangles at the first corner, with their signs.
+    fn area(&self) -> f64 {
+        let Some(first) = self.points.first() else {
+            return 0.0;
+        };
+        let triangle = |(b, c): Arc| {
+            let volume = first.dot(b.cross(c));
+            2.0 * volume.atan2(1.0 + first.dot(b) + b.dot(c) + c.dot(*first))
+        };
+        let area: f64 = arcs(&self.points).map(triangle).sum();
+        let whole = 2.0 * std::f64::consts::TAU;
+        area.rem_euclid(whole)
+    }
+
+    pub(super) fn is_on_edge(&self, point: Vector) -> bool {
+        arcs(&self.points).any(|edge| point.is_on(edge))
+    }
+
+    /// Whether a point is inside, on an edge too: it is if an arc from a place that is crosses the edges an even number of times.
+    pub(super) fn has(&self, point: Vector) -> bool {
+        if self.is_on_edge(point) {
+            return true;
+        }
+        // An arc through a corner counts wrongly; then another edge gives the place.
+        for (a, b) in arcs(&self.points) {
+            for share in [0.5, 0.37, 0.61] {
+                let place = inside((a, b), share);
+                let way = (place, point);
+                let is_clear = !self.points.iter().any(|corner| corner.is_on(way));
+                let is_short = place.dot(point) > -1.0 + NEAR;
+                if is_clear && is_short {
+                    let crossings = arcs(&self.points).filter(|edge| cross(way, *edge));
+                    return crossings.count().is_multiple_of(2);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// A ring and its holes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Polygon {
+    pub(super) outer: Ring,
+    pub(super) holes: Vec<Ring>,
+}
+
+impl Polygon {
+    pub(super) fn has(&self, point: Vector) -> bool {
+        let is_in_hole = |hole: &Ring| hole.has(point) && !hole.is_on_edge(point);
+        self.outer.has(point) && !self.holes.iter().any(is_in_hole)
+    }
+
+    fn rings(&self) -> impl Iterator<Item = &Ring> {
+        std::iter::once(&self.outer).chain(&self.holes)
+    }
+
+    fn edges(&self) -> impl Iterator<Item = Arc> + '_ {
+        self.rings().flat_map(|ring| arcs(&ring.points))
+    }
+
+    fn corners(&self) -> impl Iterator<Item = Vector> + '_ {
+        self.rings().flat_map(|ring| ring.points.iter().copied())
+    }
+
+    fn has_line(&self, line: &[Vector]) -> bool {
+        let is_cut = |arc: Arc| self.edges().any(|edge| cross(arc, edge));
+        line.iter().all(|point| self.has(*point)) && !arcs(line).any(is_cut)
+    }
+
+    fn has_polygon(&self, other: &Self) -> bool {
+        // A hole of this one must not lie in the other.
+        let mut corners = self.holes.iter().filter_map(|hole| hole.points.first());
+        other.rings().all(|ring| self.has_line(&ring.points))
+            && !corners.any(|corner| other.has(*corner) && !other.outer.is_on_edge(*corner))
+    }
+
+    fn meets_line(&self, line: &[Vector]) -> bool {
+        line.iter().any(|point| self.has(*point))
+            || arcs(line).any(|arc| self.edges().any(|edge| meet(arc, edge)))
+    }
+
+    /// Whether they have more in common than what bounds them.
+    fn meets(&self, other: &Self) -> bool {
+        let overlaps = |one: &Self, other: &Self| {
+            let mut places = arcs(&one.outer.points).map(|edge| inside(edge, 0.5));
+            places.any(|place| other.has(place) && !other.outer.is_on_edge(place))
+        };
+        let crosses = |arc: Arc| other.edges().any(|edge| cross(arc, edge));
+        overlaps(self, other) || overlaps(other, self) || self.edges().any(crosses)
+    }
+}
+
+/// Points, lines and polygons together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Geometry {
+    pub(super) points: Vec<Vector>,
+    pub(super) lines: Vec<Vec<Vector>>,
+    pub(super) polygons: Vec<Polygon>,
+}
+
+impl Geometry {
+    /// Whether all of it is in one of the polygons.
+    pub(super) fn is_within(&self, polygons: &[Polygon]) -> bool {
+        let point = |point: &Vector| polygons.iter().any(|it| it.has(*point));
+        let line = |line: &Vec<Vector>| polygons.iter().any(|it| it.has_line(line));
+        let polygon = |polygon: &Polygon| polygons.iter().any(|it| it.has_polygon(polygon));
+        self.points.iter().all(point)
+            && self.lines.iter().all(line)
+            && self.polygons.iter().all(polygon)
+    }
+
+    /// Whether all of it is no further from `center`. Arcs between two places of a cap that is no larger than half the sphere stay in it.
+    pub(super) fn is_near(&self, center: Vector, radius: f64) -> bool {
+        let lines = self.lines.iter().flatten();
+        let corners = self.polygons.iter().flat_map(Polygon::corners);
+        let mut all = self
+            .points
+            .iter()
+            .copied()
+            .chain(lines.copied())
+            .chain(corners);
+        all.all(|point| point.angle(center) <= radius + NEAR)
+    }
+
+    pub(super) fn intersects(&self, other: &Self) -> bool {
+        self.touches(other) || other.touches(self)
+    }
+
+    /// As [`Geometry::intersects`], without what the other one asks of this one.
+    fn touches(&self, other: &Self) -> bool {
+        let point = |point: &Vector| {
+            other.points.iter().any(|it| it.is_at(*point))
+                || other
+                    .lines
+                    .iter()
+                    .any(|line| arcs(line).any(|arc| point.is_on(arc)))
+                || other.polygons.iter().any(|it| it.has(*point))
+        };
+        let line = |line: &Vec<Vector>| {
+            let met = |other: &Vec<Vector>| arcs(line).any(|a| arcs(other).any(|b| meet(a, b)));
+            other.lines.iter().any(met) || other.polygons.iter().any(|it| it.meets_line(line))
+        };
+        let polygon = |polygon: &Polygon| other.polygons.iter().any(|it| it.meets(polygon));
+        self.points.iter().any(point)
+            || self.lines.iter().any(line)
+            || self.polygons.iter().any(polygon)
+    }
+}

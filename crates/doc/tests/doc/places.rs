@@ -1,0 +1,182 @@
+//! Goal: `$geoWithin` and `$geoIntersects` find what MongoDB finds. Method: a table of condition, places, answer; and of refusals.
+
+use drumlin_doc::{Code, Document, Filter};
+
+use crate::json::doc;
+
+fn filter(condition: &str) -> Result<Filter, drumlin_doc::Refusal> {
+    Filter::new(Document(&doc(&format!(r#"{{"p": {condition}}}"#))))
+}
+
+fn polygon(rings: &str) -> String {
+    format!(r#"{{"type": "Polygon", "coordinates": {rings}}}"#)
+}
+
+#[test]
+fn places_are_found_as_defined() {
+    let square = polygon("[[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]");
+    let clockwise = polygon("[[[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]]]");
+    let holed = polygon(
+        "[[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [6, 4], [6, 6], [4, 6], [4, 4]]]",
+    );
+    let across = polygon("[[[178, -2], [-178, -2], [-178, 2], [178, 2], [178, -2]]]");
+    let polar = polygon("[[[-10, 89], [10, 89], [10, 90], [-10, 90], [-10, 89]]]");
+    let small = polygon("[[[0, 0], [0.0001, 0], [0.0001, 0.0001], [0, 0.0001], [0, 0]]]");
+    let two = r#"{"type": "MultiPolygon", "coordinates": [[[[0, 0], [5, 0], [5, 5], [0, 5], [0, 0]]], [[[15, 15], [25, 15], [25, 25], [15, 25], [15, 15]]]]}"#;
+    let strict = clockwise.replace(
+        r#"{"type""#,
+        r#"{"crs": {"type": "name", "properties": {"name": "urn:x-mongodb:crs:strictwinding:EPSG:4326"}}, "type""#,
+    );
+    let within = |shape: &str| format!(r#"{{"$geoWithin": {{"$geometry": {shape}}}}}"#);
+    let meets = |shape: &str| format!(r#"{{"$geoIntersects": {{"$geometry": {shape}}}}}"#);
+    let flat = |shape: &str| format!(r#"{{"$geoWithin": {shape}}}"#);
+    let point = r#"{"type": "Point", "coordinates": [5, 5]}"#;
+    let line = r#"{"type": "LineString", "coordinates": [[1, 1], [5, 5]]}"#;
+    let short = line.replace("5, 5", "2, 2");
+    let long = r#"{"type": "LineString", "coordinates": [[5, 5], [50, 5]]}"#;
+    let beside = polygon("[[[10, 0], [20, 0], [20, 10], [10, 10], [10, 0]]]");
+    let over = polygon("[[[5, 5], [15, 5], [15, 15], [5, 15], [5, 5]]]");
+    // The condition, places for which it holds, and others.
+    let cases: [(String, Vec<&str>, Vec<&str>); 21] = [
+        (
+            within(&square),
+            vec![
+                point,
+                "[5, 5]",
+                r#"{"x": 5, "y": 5}"#,
+                "[[50, 50], [5, 5]]",
+                line,
+                "[0, 0]",
+            ],
+            vec!["[11, 5]", "null", "5", r#""x""#, long, &over],
+        ),
+        (within(&clockwise), vec![point], vec!["[50, 50]"]),
+        (within(&strict), vec!["[50, 50]"], vec![point]),
+        (within(&holed), vec!["[2, 2]"], vec![point, &square]),
+        (
+            within(&across),
+            vec!["[179, 0]", "[-179, 0]"],
+            vec!["[0, 0]"],
+        ),
+        (within(&polar), vec!["[0, 89.5]"], vec!["[0, 80]"]),
+        (
+            within(&small),
+            vec!["[0.00001, 0.00001]"],
+            vec!["[0.001, 0]"],
+        ),
+        (within(two), vec!["[1, 1]", "[20, 20]"], vec!["[10, 10]"]),
+        (
+            meets(&square),
+            vec![point, line, long, &over, &square],
+            vec!["[11, 5]", &beside],
+        ),
+        (meets(&beside), vec![long], vec![line]),
+        (
+            meets(point),
+            vec![point, &square, line],
+            vec!["[5, 6]", &beside],
+        ),
+        (
+            meets(r#"{"type": "LineString", "coordinates": [[-1, 1], [1, -1]]}"#),
+            vec![r#"{"type": "LineString", "coordinates": [[-1, -1], [1, 1]]}"#],
+            vec![r#"{"type": "LineString", "coordinates": [[3, 3], [4, 4]]}"#],
+        ),
+        (
+            meets(
+                r#"{"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [5, 5]}]}"#,
+            ),
+            vec![point],
+            vec!["[1, 1]"],
+        ),
+        (
+            flat(r#"{"$box": [[10, 0], [0, 10]]}"#),
+            vec!["[0, 0]", "[10, 10]", point, "[5, 5, 99]"],
+            vec!["[10.001, 5]", line],
+        ),
+        (
+            flat(r#"{"$center": [[0, 0], 5]}"#),
+            vec!["[3, 4]", "[0, 5]"],
+            vec!["[4, 4]"],
+        ),
+        (
+            flat(r#"{"$center": [[0, 0], {"$decimal": "Infinity"}]}"#),
+            vec!["[900, 4]"],
+            vec!["[1]"],
+        ),
+        (
+            flat(r#"{"$polygon": [[0, 0], [0, 10], [10, 10], [10, 0]]}"#),
+            vec!["[5, 5]", "[0, 0]", "[5, 0]"],
+            vec!["[15, 5]", "[5, 11]"],
+        ),
+        (
+            flat(r#"{"$polygon": [[0, 0], [10, 10], [10, 0], [0, 10]]}"#),
+            vec!["[2, 2]", "[5, 5]"],
+            vec!["[8, 8]"],
+        ),
+        (
+            flat(r#"{"$centerSphere": [[180, 0], 0.001]}"#),
+            vec!["[179.99, 0]", "[-179.99, 0]"],
+            vec!["[0, 0]"],
+        ),
+        (
+            flat(r#"{"$centerSphere": [[0, 90], 0.03]}"#),
+            vec!["[90, 89]", "[180, 89]"],
+            vec!["[0, 0]"],
+        ),
+        (
+            flat(r#"{"$centerSphere": [[0, 0], 0.1]}"#),
+            vec![&short],
+            vec![long],
+        ),
+    ];
+    for (condition, good, bad) in cases {
+        let filter = filter(&condition).unwrap_or_else(|refusal| panic!("{condition}: {refusal}"));
+        for (places, answer) in [(good, true), (bad, false)] {
+            for place in places {
+                let found = filter.matches(Document(&doc(&format!(r#"{{"p": {place}}}"#))));
+                assert_eq!(found, Ok(answer), "{condition} {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn malformed_places_are_refused_by_what_is_wrong() {
+    let within = |shape: &str| format!(r#"{{"$geoWithin": {{"$geometry": {shape}}}}}"#);
+    for condition in [
+        r#"{"$geoWithin": {}}"#.to_owned(),
+        r#"{"$geoWithin": 1}"#.to_owned(),
+        r#"{"$geoWithin": {"$box": [[0, 0]]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$box": [[0, 0], [1, 1]], "$center": [[0, 0], 1]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$box": [[0, "x"], [1, 1]]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$center": [[0, 0], -1]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$center": [[0, 0, 0], 1]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$centerSphere": [[0, 91], 1]}}"#.to_owned(),
+        r#"{"$geoWithin": {"$polygon": [[0, 0], [1, 1]]}}"#.to_owned(),
+        r#"{"$geoIntersects": {"$box": [[0, 0], [1, 1]]}}"#.to_owned(),
+        within(r#"{"type": "Point", "coordinates": [0, 0]}"#),
+        within(&polygon("[]")),
+        within(&polygon("[[[0, 0], [1, 0], [1, 1], [0, 1]]]")),
+        within(&polygon("[[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]")),
+        within(&polygon("[[[0, 0], [1, 0], [1, 91], [0, 0]]]")),
+        within(&polygon(
+            "[[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], [[5, 5], [6, 5], [6, 6], [5, 5]]]",
+        )),
+        within(
+            r#"{"type": "Polygon", "crs": {"type": "name", "properties": {"name": "x"}}, "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}"#,
+        ),
+        r#"{"$near": {"$geometry": {"type": "LineString", "coordinates": [0, 0]}}}"#.to_owned(),
+        r#"{"$near": [0, 0], "$maxDistance": 1}"#.to_owned(),
+    ] {
+        let refusal = filter(&condition).expect_err(&condition);
+        assert!(
+            matches!(refusal.code, Code::BadValue | Code::NoPlan),
+            "{condition}: {refusal}"
+        );
+    }
+    // There are no indexes of places.
+    let near = filter(r#"{"$near": [0, 0]}"#).expect_err("no index");
+    assert_eq!(near.code, Code::NoPlan);
+    let inner = filter(r#"{"$elemMatch": {"q": {"$nearSphere": [0, 0]}}}"#).expect_err("no index");
+    assert_eq!(inner.code, Code::NearNotAllowed);
+}

@@ -1,0 +1,41 @@
+//! The first document that a query finds, in its order.
+
+use drumlin_doc::Document;
+use drumlin_doc_store::{Name, Outcome};
+
+use crate::query::{Query, each};
+use crate::sorting::Sorter;
+
+use super::call::Call;
+
+/// The `_id`, as a key, of the first document in the order.
+pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
+    let reads = call.shared.store.reads();
+    let Some(collection) = reads.collection(name) else {
+        return Ok(None);
+    };
+    let is_sorted = query.plan(&collection)?.is_sorted;
+    let mut found = None;
+    let mut sorter = Sorter::new(query.sort.clone(), 1, &call.workspace());
+    each(
+        &reads,
+        &collection,
+        query,
+        call.deadline(),
+        &mut |id, document| {
+            if is_sorted {
+                found = Some(id.to_vec());
+                return Ok(false);
+            }
+            sorter.push(document.0.to_vec())?;
+            Ok(true)
+        },
+    )?;
+    let sorted = sorter.finish()?.next()?;
+    let sorted = sorted.and_then(|document| {
+        Document(&document)
+            .get("_id")
+            .map(drumlin_doc::keystring::key_of)
+    });
+    Ok(found.or(sorted))
+}
