@@ -130,6 +130,6 @@ fn polygon(value: Value<'_>, is_strict: bool) -> Option<Polygon> {
     let outer = rings.next()?;
     let holes: Vec<_> = rings.collect();
     let is_in = |hole: &Ring| hole.points.iter().all(|point| outer.has(*point));
-    let is_sound = holes.iter().all(is_in) && !(is_strict && !holes.is_empty());
+    let is_sound = (holes.is_empty() || !is_strict) && holes.iter().all(is_in);
     is_sound.then_some(Polygon { outer, holes })
 }

@@ -454,7 +454,8 @@ impl Context<'_> {
                 }
                 continue;
             }
-            if !child.creates(self.moment.is_insert) && !(index.is_none() && child.pops()) {
+            let refuses = index.is_none() && child.pops();
+            if !(child.creates(self.moment.is_insert) || refuses) {
                 continue;
             }
             let Some(index) = index.filter(|index| *index <= len + PADDING_MAX) else {
