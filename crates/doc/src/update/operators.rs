@@ -209,7 +209,11 @@ fn elements<'a>(name: &str, operator: &str, old: Option<Value<'a>>) -> Outcome<V
             show(old),
             old.kind.name()
         );
-        Refusal::new(Code::BadValue, text)
+        let code = match operator {
+            "$pop" => Code::TypeMismatch,
+            _ => Code::BadValue,
+        };
+        Refusal::new(code, text)
     };
     let elements = old.as_array().ok_or_else(wrong)?;
     Ok(elements.iter().map(|element| element.value).collect())

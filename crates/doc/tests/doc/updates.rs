@@ -265,6 +265,7 @@ fn wrong_updates_are_refused_with_their_codes() {
             Code::BadValue,
         ),
         (r#"{"$push": {"a": 1}}"#, r#"{"a": 1}"#, Code::BadValue),
+        (r#"{"$pop": {"a": 1}}"#, r#"{"a": 1}"#, Code::TypeMismatch),
         (r#"{"$set": {"a..b": 1}}"#, r#"{}"#, Code::EmptyFieldName),
         (
             r#"{"$set": {"$a": 1}}"#,
