@@ -12,7 +12,7 @@ CAPI = target/capi/leveldb
 # The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
 ABI = 7.8
 CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
-.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-corpus mongo-drivers mongo-specs mongo-ycsb mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-corpus mongo-differential mongo-drivers mongo-specs mongo-ycsb mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -72,6 +72,11 @@ mongo-specs: $(MONGO_SPECS)
 mongo-corpus: $(MONGO_SPECS)
 	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
 	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/python crates/mongo/clients/specs/corpus.py $(MONGO_SPECS)/test/bson_corpus
+
+# Random commands beside other servers of that protocol, two of which it fetches. PEERS: ports of more; OPERATIONS, SEED.
+mongo-differential: $(MONGO_VENV)/bin/pytest
+	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
+	DRUMLIN=$(DRUMLIN) PEERS="$(PEERS)" crates/mongo/differential/run.sh
 
 # Backups in a bucket: the command against a server of S3's protocol from PyPI, through a proxy that fails.
 S3_VENV = target/s3/venv

@@ -1,0 +1,110 @@
+"""Where two peers answer alike and we do not, and why ours is as MongoDB's: the text of a reason, and a test of a difference.
+
+A test looks at the command, the fewest documents that show the difference, our answer and theirs. Each is to be as narrow as it can be said.
+"""
+
+import re
+
+from bson import Regex
+
+
+def walk(value, name=None):
+    """All values below one, with the name that each has."""
+    yield name, value
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from walk(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner)
+
+
+def operators(command):
+    return {name for name, _ in walk(command) if name and name.startswith("$")}
+
+
+def values_of(command, operator):
+    return [value for name, value in walk(command) if name == operator]
+
+
+def words(answer):
+    return sorted(re.split(r"[\s{}\[\],]+", answer))
+
+
+def fields(it, names):
+    return [document[name] for document in it.documents for name in names if name in document]
+
+
+def has_array_below(value):
+    return any(isinstance(inner, list) and any(isinstance(element, list) for element in inner) for _, inner in walk(value))
+
+
+def updates_of(command):
+    return [*values_of(command, "u"), *([command["update"]] if isinstance(command.get("update"), dict) else [])]
+
+
+def fields_in_another_order(it):
+    return "projection" in it.command and it.ours != it.theirs and words(it.ours) == words(it.theirs)
+
+
+def paths_of_expressions(command):
+    """Names of the fields at which paths of expressions with dots begin."""
+    return {value[1:].split(".")[0] for _, value in walk(command) if isinstance(value, str) and re.match(r"\$[a-z]\.", value)}
+
+
+def place_of_an_array(it):
+    names = {name.split(".")[0] for name, _ in walk(it.command) if name and re.fullmatch(r"[a-z](\.[a-z])*\.\d(\.[a-z])*", name)}
+    key = it.command.get("key", "")
+    return any(has_array_below(value) for value in fields(it, names | ({key[0]} if "." in key else set())))
+
+
+def behind_an_array(it):
+    """Whether a path leads to a place that an array does not have."""
+    names = [name for name, _ in walk(it.command) if name and re.match(r"[a-z]\.", name)] + [it.command.get("key", "")]
+    for first, *rest in (name.split(".") for name in names):
+        place = int(rest[0]) if rest and rest[0].isdigit() else 0
+        if any(isinstance(value, list) and len(value) <= place for value in fields(it, [first])):
+            return True
+    return False
+
+
+def range_over_an_array(it):
+    ranges = [name for name, value in walk(it.command) if isinstance(value, dict) and {"$gte", "$lt"} <= set(value)]
+    return any(isinstance(value, list) for value in fields(it, ranges))
+
+
+KNOWN = [
+    ("a projection of fields that stay leaves them in the order of the document", fields_in_another_order),
+    (
+        "a path of an expression over an array gives an array of what is found, be it empty; places of an array are not meant",
+        lambda it: any(isinstance(inner, list) for value in fields(it, paths_of_expressions(it.command)) for _, inner in walk(value)),
+    ),
+    ("one element of an array may pass one end of a range, and another the other", range_over_an_array),
+    ("a path that ends at a place in an array means the elements of an array there, too", place_of_an_array),
+    ("a rename into its own field is a conflict, if nothing matches either", lambda it: it.ours.startswith("error 40") and "$rename" in operators(it.command)),
+    ("$slice of anything is null where its second argument is", lambda it: it.theirs.startswith("error 28724") and "$slice" in operators(it.command)),
+    (
+        "arguments are looked at in turn: the first that is null, or none of the type, decides",
+        lambda it: it.ours.startswith("error 14") and {"$multiply", "$add"} & operators(it.command) and not it.theirs.startswith("error"),
+    ),
+    ("$all with null finds what has no such field", lambda it: any(None in value for value in values_of(it.command, "$all"))),
+    ("$all with an array finds the field that is this array", lambda it: any(isinstance(item, list) for value in values_of(it.command, "$all") for item in value)),
+    ("what an array has no place for is not there, and no null", behind_an_array),
+    ("arithmetic of decimal128 is refused (docs/mongo.md)", lambda it: it.ours.startswith("error 115") and "Decimal128" in str(it.documents) + str(it.command)),
+    (
+        "$elemMatch looks at arrays as at documents: they have no field of a name",
+        lambda it: "$elemMatch" in operators(it.command) and has_array_below(it.documents),
+    ),
+    (
+        "a regular expression in the filter of an upsert is no value that the document gets",
+        lambda it: any(value is True for value in values_of(it.command, "upsert")) and any(isinstance(value, Regex) for _, value in walk(it.command)),
+    ),
+    (
+        "a field with dots that is computed as nothing leaves the document around it",
+        lambda it: "{}" in it.ours and it.ours.count("{}") > it.theirs.count("{}") and {"$addFields", "$project"} & operators(it.command),
+    ),
+    (
+        "of two operators that fail, the one whose field comes first by name is told",
+        lambda it: it.ours.startswith("error") and it.theirs.startswith("error") and any(len(u) > 1 for u in updates_of(it.command)),
+    ),
+]
