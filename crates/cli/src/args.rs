@@ -394,7 +394,14 @@ pub(crate) enum Lab {
     /// Look-ups in memory beside a writer.
     R1(Measure),
     /// Reviews, read uniformly and by Zipf's law under ever less memory.
-    R2(Measure),
+    R2 {
+        #[command(flatten)]
+        measure: Measure,
+        /// Through the document server, over 8 connections, beside WiredTiger in a process of its own without one, and beside the server whose
+        /// command line is in the variable DRUMLIN_MONGO_PEER, with {port}, {dir} and {cache_mb} in it.
+        #[arg(long)]
+        servers: bool,
+    },
     /// db_bench's lines, and their cost as the store grows.
     R3(Measure),
     /// Writes of large values while everything is compacted.
@@ -418,12 +425,20 @@ pub(crate) enum Lab {
     /// The side with the engine in it; started by the others.
     #[command(hide = true)]
     Agent {
-        /// The engine is behind the Redis server.
+        /// The engine is behind a server.
         #[arg(long)]
-        server: bool,
+        server: Option<ServerKind>,
     },
     /// Run a program with limited memory (page cache included) and limited reads from the disk.
     Limited(Limited),
+}
+
+/// The servers that the laboratory knows.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ServerKind {
+    Redis,
+    Mongo,
+    MongoPeer,
 }
 
 #[derive(Debug, Args)]

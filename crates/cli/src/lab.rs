@@ -13,18 +13,24 @@ use drumlin_lab::group::{ControlGroup, Limits};
 use drumlin_lab::{agent, report};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Compare, Field, Lab, Limited, Measure, Place, Watch};
+use crate::args::{Compare, Field, Lab, Limited, Measure, Place, ServerKind, Watch};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
-use crate::served::ServedStore;
+use crate::served::{MongoPeer, MongoStore, PEER, ServedStore};
 use crate::units;
 
 /// Where `peers` is built.
 const PEERS: &str = "crates/bench-peers/target/release/peers";
 /// The engine that is RocksDB's own program.
 const DB_BENCH: &str = "db_bench";
-/// The Redis server of this program.
+/// The engine of this program.
+const DRUMLIN: &str = "drumlin";
+/// Its Redis server.
 const SERVED: &str = "drumlin-redis";
+/// Its document server.
+const SERVED_DOCUMENTS: &str = "drumlin-mongo";
+/// Another document server.
+const DOCUMENT_PEER: &str = "mongo-peer";
 /// Seconds of a stall unless told otherwise.
 const STALL_SECONDS: u64 = 60;
 
@@ -32,7 +38,13 @@ const STALL_SECONDS: u64 = 60;
 pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
     match task {
         Lab::R1(wanted) => measure(Reference::R1, wanted, out),
-        Lab::R2(wanted) => measure(Reference::R2, wanted, out),
+        Lab::R2 {
+            measure: wanted,
+            servers,
+        } => match servers {
+            true => measure(Reference::R2Servers, wanted, out),
+            false => measure(Reference::R2, wanted, out),
+        },
         Lab::R3(wanted) => measure(Reference::R3, wanted, out),
         Lab::R4 {
             measure: wanted,
@@ -50,8 +62,16 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
             let adjust = |_: &mut drumlin_bench::Flags| {};
             let (mut input, env) = (std::io::stdin().lock(), Env::system());
             Ok(match server {
-                true => agent::serve::<ServedStore>(&mut input, out, &env, &adjust),
-                false => agent::serve::<DrumlinStore>(&mut input, out, &env, &adjust),
+                None => agent::serve::<DrumlinStore>(&mut input, out, &env, &adjust),
+                Some(ServerKind::Redis) => {
+                    agent::serve::<ServedStore>(&mut input, out, &env, &adjust)
+                }
+                Some(ServerKind::Mongo) => {
+                    agent::serve::<MongoStore>(&mut input, out, &env, &adjust)
+                }
+                Some(ServerKind::MongoPeer) => {
+                    agent::serve::<MongoPeer>(&mut input, out, &env, &adjust)
+                }
             }?)
         }
         Lab::Limited(wanted) => limited(place, wanted),
@@ -67,6 +87,8 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
     let defaults: &[&str] = match reference {
         Reference::R1 => &["rocksdb-plain", "db_bench", "lmdb"],
         Reference::R2 => &["rocksdb", "wiredtiger"],
+        Reference::R2Servers if std::env::var_os(PEER).is_some() => &[DOCUMENT_PEER, "wiredtiger"],
+        Reference::R2Servers => &["wiredtiger"],
         Reference::R5 => &["rocksdb"],
         Reference::Check => &["rocksdb", DB_BENCH],
         Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
@@ -75,7 +97,11 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
     };
     let run = Run {
         name: reference.name(),
-        has_ours: reference != Reference::Check,
+        ours: match reference {
+            Reference::Check => None,
+            Reference::R2Servers => Some(SERVED_DOCUMENTS),
+            _ => Some(DRUMLIN),
+        },
         peers: defaults,
         rounds: reference.rounds(),
         docs: wanted.docs.clone(),
@@ -105,7 +131,7 @@ fn compare(wanted: &Compare, out: &mut Output) -> Outcome {
     };
     let run = Run {
         name: "compare",
-        has_ours: true,
+        ours: Some(DRUMLIN),
         peers: &["rocksdb", "leveldb", "fjall", "lmdb"],
         rounds: 3,
         docs: None,
@@ -145,7 +171,7 @@ fn watch(load: Load, wanted: &Watch, out: &mut Output) -> Outcome {
             Load::Stall => "stall",
             Load::Sustain => "sustain",
         },
-        has_ours: true,
+        ours: Some(DRUMLIN),
         peers: &["rocksdb", "rocksdb-blobs"],
         rounds: 1,
         docs: None,
@@ -157,8 +183,8 @@ fn watch(load: Load, wanted: &Watch, out: &mut Output) -> Outcome {
 /// A measurement by name, and its defaults.
 struct Run {
     name: &'static str,
-    /// Whether Drumlin is the first engine.
-    has_ours: bool,
+    /// The first engine, where it is Drumlin.
+    ours: Option<&'static str>,
     peers: &'static [&'static str],
     rounds: usize,
     docs: Option<PathBuf>,
@@ -209,24 +235,25 @@ impl Run {
 
     /// Ours and those asked for.
     fn engines(&self, field: &Field) -> Outcome<Vec<(String, Starter)>> {
-        let mut engines = Vec::new();
-        if self.has_ours {
-            engines.push(("drumlin".to_owned(), own_agent(&[])?));
-        }
-        let names: Vec<String> = match &field.against {
+        let mut names: Vec<String> = self.ours.iter().map(|name| (*name).to_owned()).collect();
+        names.extend(match &field.against {
             Some(names) => names
                 .iter()
                 .filter(|name| name.as_str() != "none")
                 .cloned()
-                .collect(),
+                .collect::<Vec<_>>(),
             None => self.peers.iter().map(|name| (*name).to_owned()).collect(),
-        };
+        });
+        let mut engines = Vec::new();
         for name in names {
             let starter = match name.as_str() {
                 DB_BENCH => Starter::DbBench {
                     program: db_bench(field)?,
                 },
-                SERVED => own_agent(&["--server"])?,
+                DRUMLIN => own_agent(&[])?,
+                SERVED => own_agent(&["--server", "redis"])?,
+                SERVED_DOCUMENTS => own_agent(&["--server", "mongo"])?,
+                DOCUMENT_PEER => own_agent(&["--server", "mongo-peer"])?,
                 _ => Starter::Agent {
                     program: peers(field)?,
                     arguments: vec!["agent".to_owned(), "--engine".to_owned(), name.clone()],

@@ -10,6 +10,10 @@ use crate::protocol::{Act, Role, Step};
 /// Bytes of Drumlin's budget beside its cache: memtables, and the buffers of jobs.
 pub(crate) const BESIDE_CACHE: u64 = 48 << 20;
 
+/// Readers of reviews in process, and by a server.
+const READERS: usize = 2;
+const SERVED_READERS: usize = 8;
+
 fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
     stage(
         label,
@@ -43,7 +47,21 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
         data: Some(Data::Made(Kind::Reviews, bytes)),
         in_memory: false,
         are_equals: false,
-        stages: ever_less_memory(bytes, seconds),
+        stages: ever_less_memory(bytes, seconds, READERS),
+    }
+}
+
+/// R2 through document servers.
+pub(super) fn served_reviews(bytes: u64, seconds: u64) -> Plan {
+    Plan {
+        title: "R2: reviews of about 1 KB, read through document servers under ever less memory".to_owned(),
+        notes: vec![
+            "Reviews of eight fields by a Markov chain over English text. A document has the key of three fields as its _id, and the others              as fields. One client inserts, one document a command; eight read, by find. The clients are in the agent's process, and share              its two cores; Drumlin's server is in it, too, another one is its child. WiredTiger is read in process, without a server between."
+                .to_owned(),
+            LESS_MEMORY_NOTE.to_owned(),
+        ],
+        stages: ever_less_memory(bytes, seconds, SERVED_READERS),
+        ..reviews(bytes, seconds)
     }
 }
 
@@ -58,7 +76,7 @@ pub(super) fn given_records(path: PathBuf, bytes: u64, seconds: u64) -> Plan {
         data: Some(Data::File(path)),
         in_memory: false,
         are_equals: false,
-        stages: ever_less_memory(bytes, seconds),
+        stages: ever_less_memory(bytes, seconds, READERS),
     }
 }
 
@@ -70,7 +88,7 @@ const LESS_MEMORY_NOTE: &str = "Memory is limited by a control group, page cache
 /// Loads and compacts `bytes` of records, and reads them, each as often and by Zipf's law, with memory for
 /// all, for 0.88, 0.44 and 0.22 of them, as the 8, 4 and 2 GB of the published measurement were to its
 /// 9.1 GB.
-fn ever_less_memory(bytes: u64, seconds: u64) -> Vec<Stage> {
+fn ever_less_memory(bytes: u64, seconds: u64, readers: usize) -> Vec<Stage> {
     let load = Role {
         leads: true,
         ..Role::new(Act::LoadRecords, 1)
@@ -108,7 +126,7 @@ fn ever_less_memory(bytes: u64, seconds: u64) -> Vec<Stage> {
         };
         let uniform = timed(
             &format!("read, uniform, memory {name}"),
-            vec![Role::new(Act::GetUniform, 2)],
+            vec![Role::new(Act::GetUniform, readers)],
             seconds,
         );
         stages.push(Stage {
@@ -117,7 +135,7 @@ fn ever_less_memory(bytes: u64, seconds: u64) -> Vec<Stage> {
         });
         stages.push(timed(
             &format!("read, Zipf, memory {name}"),
-            vec![Role::new(Act::GetZipfian, 2)],
+            vec![Role::new(Act::GetZipfian, readers)],
             seconds,
         ));
     }

@@ -16,6 +16,8 @@ pub enum Reference {
     R1,
     /// Reviews read under ever less memory.
     R2,
+    /// The same through document servers.
+    R2Servers,
     /// db_bench's lines, and their cost as the store grows.
     R3,
     /// Writes of large values while everything is compacted.
@@ -35,6 +37,7 @@ impl FromStr for Reference {
         Ok(match text {
             "r1" => Self::R1,
             "r2" => Self::R2,
+            "r2-servers" => Self::R2Servers,
             "r3" => Self::R3,
             "r4" => Self::R4,
             "r4-server" => Self::R4Server,
@@ -42,7 +45,7 @@ impl FromStr for Reference {
             "check" => Self::Check,
             _ => {
                 return Err(Error::invalid_argument(format!(
-                    "'{text}': there is r1, r2, r3, r4, r4-server, r5 and check"
+                    "'{text}': there is r1, r2, r2-servers, r3, r4, r4-server, r5 and check"
                 )));
             }
         })
@@ -55,6 +58,7 @@ impl Reference {
         match self {
             Self::R1 => "r1",
             Self::R2 => "r2",
+            Self::R2Servers => "r2-servers",
             Self::R3 => "r3",
             Self::R4 => "r4",
             Self::R4Server => "r4-server",
@@ -68,7 +72,7 @@ impl Reference {
     /// How often it is repeated, unless told otherwise: as often as ten minutes allow.
     pub fn rounds(self) -> usize {
         match self {
-            Self::R1 | Self::R2 | Self::R3 | Self::R5 => 3,
+            Self::R1 | Self::R2 | Self::R2Servers | Self::R3 | Self::R5 => 3,
             Self::R4 | Self::R4Server => 2,
             // Two equal engines are on one side of 1 in all seven by chance once in 64 lines.
             Self::Check => 7,
@@ -134,6 +138,7 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
     match reference {
         Reference::R1 => writes::in_memory(scaled(2_000_000), seconds),
         Reference::R2 => data::reviews(scaled(300_000_000), seconds),
+        Reference::R2Servers => data::served_reviews(scaled(300_000_000), seconds),
         Reference::R3 => writes::lines([200_000, 700_000, 2_000_000].map(scaled)),
         Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 5),
         Reference::R4Server => writes::served_stalls(scaled(2_000_000_000), seconds * 5),
@@ -180,7 +185,16 @@ mod tests {
 
     #[test]
     fn every_measurement_starts_empty_and_has_sound_flags() {
-        for name in ["r1", "r2", "r3", "r4", "r4-server", "r5", "check"] {
+        for name in [
+            "r1",
+            "r2",
+            "r2-servers",
+            "r3",
+            "r4",
+            "r4-server",
+            "r5",
+            "check",
+        ] {
             let reference: Reference = name.parse().expect(name);
             assert_eq!(reference.name(), name);
             let plan = plan(reference, 0.01, 3);

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
-use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_bench::{Cursor, DrumlinStore, Flags, Session, Store, mark};
-use drumlin_fs::net::{
-    Address, Connection, Events, Interest, Network, Poller, PosixNetwork, Received, Sent, Token,
-};
+use drumlin_base::{Error, Result};
+use drumlin_bench::{DrumlinStore, Flags, Session, Store, mark};
+use drumlin_fs::net::{Address, PosixNetwork};
 use drumlin_fs::{Env, JoinHandle};
 use drumlin_redis::{Config, Server, ServerOptions, Stopper};
 use drumlin_resp::{ReplyLimits, ReplyParser, Value, encode_command};
 
+use super::link::{Link, NoCursor, failed, no_batches, no_walks};
+
 /// Memory beside the cache and the memtables that the flags name, as of the engine alone.
 const OTHER_BYTES: u64 = 64 << 20;
-/// Bytes of one read.
-const READ_BYTES: usize = 64 << 10;
 /// Between looks whether a compaction is over.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -30,10 +28,6 @@ pub(crate) struct ServedStore {
     /// Taken when the store is closed. Handles are no thing to be shared, and stores are.
     thread: Mutex<Option<Box<dyn JoinHandle>>>,
     env: Env,
-}
-
-fn failed(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Io, message)
 }
 
 fn configuration(flags: &Flags) -> Result<Config> {
@@ -96,7 +90,7 @@ impl Store for ServedStore {
 
     fn session(&self, _flags: &Flags) -> Client {
         Client {
-            link: Link::connect(&self.address),
+            asker: Asker::connect(&self.address),
         }
     }
 
@@ -106,14 +100,14 @@ impl Store for ServedStore {
     }
 
     fn compact(&self) -> Result<()> {
-        Link::connect(&self.address)?.ask(&[b"COMPACT"])?;
+        Asker::connect(&self.address)?.ask(&[b"COMPACT"])?;
         self.wait_for_background()
     }
 
     fn wait_for_background(&self) -> Result<()> {
-        let mut link = Link::connect(&self.address)?;
+        let mut asker = Asker::connect(&self.address)?;
         loop {
-            let info = link.ask(&[b"INFO", b"stats"])?;
+            let info = asker.ask(&[b"INFO", b"stats"])?;
             let text = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
             if text.lines().any(|line| line == "compactions_asked_for:0") {
                 return Ok(());
@@ -128,54 +122,27 @@ impl Store for ServedStore {
     }
 }
 
-/// A connection that one thread asks and waits on.
-struct Link {
-    connection: Box<dyn Connection>,
-    poller: Box<dyn Poller>,
-    events: Events,
+/// A connection, and what came over it.
+struct Asker {
+    link: Link,
     request: Vec<u8>,
-    space: Vec<u8>,
     parser: ReplyParser,
 }
 
-impl Link {
+impl Asker {
     fn connect(address: &Address) -> Result<Self> {
-        let network = PosixNetwork::new();
-        let poller = network.poller()?;
-        let connection = network.connect(address)?;
-        poller.register(&*connection, Token(0), Interest::Write)?;
-        let mut link = Self {
-            connection,
-            poller,
-            events: Events::with_capacity(1),
+        Ok(Self {
+            link: Link::connect(address)?,
             request: Vec::new(),
-            space: vec![0; READ_BYTES],
             parser: ReplyParser::new(ReplyLimits::default()),
-        };
-        while !link.connection.connected()? {
-            link.wait(Interest::Write)?;
-        }
-        link.connection.set_nodelay(true)?;
-        Ok(link)
-    }
-
-    fn wait(&mut self, interest: Interest) -> Result<()> {
-        self.poller
-            .reregister(&*self.connection, Token(0), interest)?;
-        self.poller.wait(&mut self.events, None)
+        })
     }
 
     /// Sends a command and waits for its reply, which is no error.
     fn ask(&mut self, args: &[&[u8]]) -> Result<Value> {
         self.request.clear();
         encode_command(&mut self.request, args);
-        let mut sent = 0;
-        while let Some(rest) = self.request.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.connection.write(rest)? {
-                Sent::Bytes(bytes) => sent += bytes,
-                Sent::NotNow => self.wait(Interest::Write)?,
-            }
-        }
+        self.link.send(&self.request)?;
         loop {
             let value = self.parser.value();
             match value.map_err(|error| failed(error.to_string()))? {
@@ -183,39 +150,28 @@ impl Link {
                 Some(value) => return Ok(value),
                 None => {}
             }
-            match self.connection.read(&mut self.space)? {
-                Received::Bytes(bytes) => {
-                    self.parser
-                        .push(self.space.get(..bytes).unwrap_or_default());
-                }
-                Received::NotNow => self.wait(Interest::Read)?,
-                Received::End => return Err(failed("the server has closed the connection")),
-            }
+            let parser = &mut self.parser;
+            self.link.receive(|bytes| parser.push(bytes))?;
         }
     }
 }
 
 /// A client of the server. What keeps it from connecting is told by its first command.
 pub(crate) struct Client {
-    link: Result<Link>,
+    asker: Result<Asker>,
 }
 
 impl Client {
-    fn link(&mut self) -> Result<&mut Link> {
-        self.link.as_mut().map_err(|error| error.duplicate())
+    fn asker(&mut self) -> Result<&mut Asker> {
+        self.asker.as_mut().map_err(|error| error.duplicate())
     }
-}
-
-/// The measurements of the server are of single commands.
-fn no_batches() -> Error {
-    Error::not_supported("batches of a server's client")
 }
 
 impl Session for Client {
     type Cursor<'a> = NoCursor;
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.link()?.ask(&[b"SET", key, value]).map(drop)
+        self.asker()?.ask(&[b"SET", key, value]).map(drop)
     }
 
     fn batch_put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
@@ -231,7 +187,7 @@ impl Session for Client {
     }
 
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
-        let reply = self.link()?.ask(&[b"GET", key])?;
+        let reply = self.asker()?.ask(&[b"GET", key])?;
         let value = reply.as_bytes();
         let is_found = value.is_some();
         if let Some(value) = value {
@@ -241,47 +197,6 @@ impl Session for Client {
     }
 
     fn cursor(&mut self, _lower: Option<&[u8]>, _upper: Option<&[u8]>) -> Result<NoCursor> {
-        Err(Error::not_supported("walking a server in order"))
-    }
-}
-
-/// There is none: keys of a server have no order.
-pub(crate) enum NoCursor {}
-
-impl Cursor for NoCursor {
-    fn seek_to_first(&mut self) {
-        match *self {}
-    }
-
-    fn seek_to_last(&mut self) {
-        match *self {}
-    }
-
-    fn seek(&mut self, _key: &[u8]) {
-        match *self {}
-    }
-
-    fn next(&mut self) {
-        match *self {}
-    }
-
-    fn prev(&mut self) {
-        match *self {}
-    }
-
-    fn valid(&self) -> bool {
-        match *self {}
-    }
-
-    fn key(&self) -> &[u8] {
-        match *self {}
-    }
-
-    fn value(&self) -> &[u8] {
-        match *self {}
-    }
-
-    fn status(&self) -> Result<()> {
-        match *self {}
+        Err(no_walks())
     }
 }

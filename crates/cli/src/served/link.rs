@@ -1,0 +1,126 @@
+//! What clients of the laboratory's servers share.
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_bench::Cursor;
+use drumlin_fs::net::{
+    Address, Connection, Events, Interest, Network, Poller, PosixNetwork, Received, Sent, Token,
+};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+/// What a server did not do.
+pub(super) fn failed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Io, message)
+}
+
+/// The measurements of servers are of single commands.
+pub(super) fn no_batches() -> Error {
+    Error::not_supported("batches of a server's client")
+}
+
+/// They walk nothing.
+pub(super) fn no_walks() -> Error {
+    Error::not_supported("walking a server in order")
+}
+
+/// A connection that one thread waits on.
+pub(super) struct Link {
+    connection: Box<dyn Connection>,
+    poller: Box<dyn Poller>,
+    events: Events,
+    space: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn connect(address: &Address) -> Result<Self> {
+        let network = PosixNetwork::new();
+        let poller = network.poller()?;
+        let connection = network.connect(address)?;
+        poller.register(&*connection, Token(0), Interest::Write)?;
+        let mut link = Self {
+            connection,
+            poller,
+            events: Events::with_capacity(1),
+            space: vec![0; READ_BYTES],
+        };
+        while !link.connection.connected()? {
+            link.wait(Interest::Write)?;
+        }
+        link.connection.set_nodelay(true)?;
+        Ok(link)
+    }
+
+    fn wait(&mut self, interest: Interest) -> Result<()> {
+        self.poller
+            .reregister(&*self.connection, Token(0), interest)?;
+        self.poller.wait(&mut self.events, None)
+    }
+
+    /// Sends all of it.
+    pub(super) fn send(&mut self, request: &[u8]) -> Result<()> {
+        let mut sent = 0;
+        while let Some(rest) = request.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.connection.write(rest)? {
+                Sent::Bytes(bytes) => sent += bytes,
+                Sent::NotNow => self.wait(Interest::Write)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for some bytes, and shows them.
+    pub(super) fn receive(&mut self, show: impl FnOnce(&[u8])) -> Result<()> {
+        loop {
+            match self.connection.read(&mut self.space)? {
+                Received::Bytes(bytes) => {
+                    show(self.space.get(..bytes).unwrap_or_default());
+                    return Ok(());
+                }
+                Received::NotNow => self.wait(Interest::Read)?,
+                Received::End => return Err(failed("the server has closed the connection")),
+            }
+        }
+    }
+}
+
+/// There is none: keys of a server have no order.
+pub(crate) enum NoCursor {}
+
+impl Cursor for NoCursor {
+    fn seek_to_first(&mut self) {
+        match *self {}
+    }
+
+    fn seek_to_last(&mut self) {
+        match *self {}
+    }
+
+    fn seek(&mut self, _key: &[u8]) {
+        match *self {}
+    }
+
+    fn next(&mut self) {
+        match *self {}
+    }
+
+    fn prev(&mut self) {
+        match *self {}
+    }
+
+    fn valid(&self) -> bool {
+        match *self {}
+    }
+
+    fn key(&self) -> &[u8] {
+        match *self {}
+    }
+
+    fn value(&self) -> &[u8] {
+        match *self {}
+    }
+
+    fn status(&self) -> Result<()> {
+        match *self {}
+    }
+}
