@@ -61,6 +61,7 @@ impl Store {
             access: Access::Index(std::sync::Arc::clone(index), ranges.collect()),
             is_reverse: false,
             is_sorted: true,
+            is_single: false,
         });
         let filter = Filter::Field(path.clone(), test);
         let is_over = |document: drumlin_doc::Document<'_>| {

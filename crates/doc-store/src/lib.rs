@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! store -> ddl, write -> locks, catalog -> index, form, layout
-//! reads -> walk -> plan
+//! planner -> price -> reads, plan
+//! walk -> reads, plan
 //! ```
 //!
 //! # Threads
@@ -30,6 +31,8 @@ mod layout;
 mod locks;
 mod modify;
 mod plan;
+mod planner;
+mod price;
 mod reads;
 mod sizes;
 mod store;
@@ -41,7 +44,9 @@ pub use failure::{Failure, Outcome};
 pub use index::{Index, Partial};
 pub use insert::Inserted;
 pub use modify::{Modified, Step};
-pub use plan::{Access, Hint, Plan, Range, plan, plan_with};
+pub use plan::{Access, Plan, Range};
+pub use planner::{Hint, plan, plan_with, plans};
+pub use price::Priced;
 pub use reads::Reads;
 pub use sizes::StoredBytes;
 pub use store::{Store, StoreOptions};

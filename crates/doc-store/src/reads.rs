@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, Collection, Name};
 use crate::families::Families;
 use crate::form;
 use crate::layout::under;
+use crate::plan::Range;
 
 /// See the module. It holds memory and files of its moment: for a command, not for hours.
 #[derive(Clone, Debug)]
@@ -44,6 +45,28 @@ impl Reads<'_> {
         stored
             .map(|stored| Ok(form::decode(id_key, &stored)?.into_owned()))
             .transpose()
+    }
+
+    /// About how many documents, or entries of indexes, lie in ranges, by what tables say of themselves.
+    pub(crate) fn entries_about<const N: usize>(
+        &self,
+        of_index: bool,
+        all: [&[Range]; N],
+    ) -> Result<[u64; N]> {
+        let family = match of_index {
+            true => &self.families.index,
+            false => &self.families.docs,
+        };
+        let mut sums = [0; N];
+        for (sum, ranges) in sums.iter_mut().zip(all) {
+            let ranges = ranges.iter();
+            let ranges: Vec<_> = ranges
+                .map(|(begin, end)| (begin.as_slice(), end.as_slice()))
+                .collect();
+            let usage = self.db.approximate_usage(family, &ranges)?;
+            *sum = usage.iter().map(|usage| usage.entries).sum();
+        }
+        Ok(sums)
     }
 
     /// A cursor over documents (`None`) or over the entries of indexes, between two keys.

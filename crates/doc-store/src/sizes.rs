@@ -5,6 +5,7 @@ use drumlin::Result;
 use crate::catalog::Collection;
 use crate::layout::range_of;
 use crate::reads::Reads;
+use crate::store::Store;
 
 /// Bytes in tables, compressed as they are. What only memtables hold, and documents of more than 16 KiB, which lie in files of
 /// their own, are not in it; what was deleted and is not compacted yet is.
@@ -14,6 +15,24 @@ pub struct StoredBytes {
     pub documents: u64,
     /// Of each secondary index, in the collection's order.
     pub indexes: Vec<u64>,
+}
+
+impl Store {
+    /// Rewrites a collection and its indexes without what was deleted or overwritten. Blocks; reads and writes go on.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn compact(&self, collection: &Collection) -> Result<()> {
+        let (begin, end) = range_of(collection.ident);
+        self.db
+            .compact_range(&self.families.docs, Some(&begin), Some(&end))?;
+        for index in &collection.indexes {
+            let (begin, end) = range_of(index.ident);
+            self.db
+                .compact_range(&self.families.index, Some(&begin), Some(&end))?;
+        }
+        Ok(())
+    }
 }
 
 impl Reads<'_> {

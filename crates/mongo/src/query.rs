@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use drumlin_doc::{Code, Document, Filter, Projection, Refusal, Sort};
-use drumlin_doc_store::{Collection, Hint, Outcome, Plan, Reads, Walk, plan, plan_with};
+use drumlin_doc_store::{
+    Collection, Hint, Outcome, Plan, Priced, Reads, Walk, plan, plan_with, plans,
+};
 use drumlin_fs::Clock;
 
 use crate::cursors::{Results, Source, Walking};
@@ -34,11 +36,25 @@ impl Query {
         }
     }
 
-    pub(crate) fn plan(&self, collection: &Collection) -> Result<Plan, Refusal> {
+    pub(crate) fn plan(&self, reads: &Reads<'_>, collection: &Collection) -> Outcome<Plan> {
         match &self.hint {
-            Some(hint) => plan_with(collection, &self.filter, &self.sort, hint),
-            None => Ok(plan(collection, &self.filter, &self.sort)),
+            Some(hint) => Ok(plan_with(collection, &self.filter, &self.sort, hint)?),
+            None => plan(reads, collection, &self.filter, &self.sort, self.most()),
         }
+    }
+
+    /// All plans that there are, the one that is taken first.
+    pub(crate) fn plans(&self, reads: &Reads<'_>, collection: &Collection) -> Outcome<Vec<Priced>> {
+        if self.hint.is_some() {
+            let plan = self.plan(reads, collection)?;
+            return Ok(vec![Priced::unknown(plan)]);
+        }
+        plans(reads, collection, &self.filter, &self.sort, self.most())
+    }
+
+    /// How many documents are looked for, those to skip among them.
+    pub(crate) fn most(&self) -> u64 {
+        self.skip.saturating_add(self.limit)
     }
 }
 
@@ -71,15 +87,15 @@ pub(crate) struct Examined {
     pub(crate) documents: u64,
 }
 
-/// Shows every document that the filter finds to `visit`, in the order of the plan, without skip and limit, until it returns false.
+/// Shows every document that the filter finds to `visit`, in the order of `plan`, without skip and limit, until it returns false.
 pub(crate) fn each(
     reads: &Reads<'_>,
     collection: &Collection,
-    query: &Query,
+    (query, plan): (&Query, Plan),
     deadline: Deadline<'_>,
     visit: &mut dyn FnMut(&[u8], Document<'_>) -> Outcome<bool>,
 ) -> Outcome<Examined> {
-    let mut walk = Walk::new(query.plan(collection)?);
+    let mut walk = Walk::new(plan);
     let mut seen = 0u64;
     walk.go_on(reads, collection, &mut |id, document| {
         seen += 1;
@@ -97,8 +113,35 @@ pub(crate) fn each(
     })
 }
 
-/// A source of what the query finds. Where the plan does not give the order, all is sorted here; with a limit no more is kept than it
-/// needs.
+/// What the query finds, where `plan` does not give the order: sorted. With a limit no more is kept than it needs.
+pub(crate) fn sorted(
+    reads: &Reads<'_>,
+    collection: &Collection,
+    (query, plan): (Query, Plan),
+    deadline: Deadline<'_>,
+    workspace: &Workspace,
+) -> Outcome<Results> {
+    let mut sorter = Sorter::new(query.sort.clone(), query.most(), workspace);
+    each(
+        reads,
+        collection,
+        (&query, plan),
+        deadline,
+        &mut |_, document| {
+            sorter.push(document.0.to_vec())?;
+            Ok(true)
+        },
+    )?;
+    Ok(Results {
+        documents: sorter.finish()?,
+        skip: query.skip,
+        filter: query.filter,
+        projection: None,
+        pending: None,
+    })
+}
+
+/// A source of what the query finds.
 pub(crate) fn source(
     reads: &Reads<'_>,
     collection: &Collection,
@@ -107,7 +150,7 @@ pub(crate) fn source(
     deadline: Deadline<'_>,
     workspace: &Workspace,
 ) -> Outcome<Source> {
-    let plan = query.plan(collection)?;
+    let plan = query.plan(reads, collection)?;
     if plan.is_sorted {
         return Ok(Source::Walk(Box::new(Walking {
             walk: Walk::new(plan),
@@ -120,17 +163,9 @@ pub(crate) fn source(
             is_over: false,
         })));
     }
-    let most = query.skip.saturating_add(query.limit);
-    let mut sorter = Sorter::new(query.sort.clone(), most, workspace);
-    each(reads, collection, &query, deadline, &mut |_, document| {
-        sorter.push(document.0.to_vec())?;
-        Ok(true)
-    })?;
+    let results = sorted(reads, collection, (query, plan), deadline, workspace)?;
     Ok(Source::Results(Box::new(Results {
-        documents: sorter.finish()?,
-        skip: query.skip,
-        filter: query.filter,
         projection,
-        pending: None,
+        ..results
     })))
 }

@@ -14,7 +14,7 @@ use drumlin_fs::net::{
     Acceptor, Address, Event, Events, ListenOptions, Network, Poller, Token, Waker,
 };
 
-use crate::answer::{Answer, answer_at_once};
+use crate::answer::answer_at_once;
 use crate::net::connection::{Client, Next};
 use crate::net::scrape::Scrapers;
 use crate::net::tls::{Greeting, TlsOptions};
@@ -264,18 +264,18 @@ impl Server {
             return;
         };
         match left {
-            Left::Rest | Left::Answer(Answer::Send(_)) => {}
-            Left::Answer(Answer::Wait {
+            Left::Rest => {}
+            Left::Wait {
                 reply,
                 message,
                 pause,
-            }) => {
+            } => {
                 let until = self.shared.env.clock.monotonic().saturating_add(pause);
                 self.shared.counters.bytes_out.add(reply.len() as u64);
                 client.lock().wait(reply, message, until);
                 self.waiting.insert((until, id));
             }
-            Left::Answer(Answer::Close(_)) => return self.close(id),
+            Left::Close => return self.close(id),
         }
         self.go_on(id);
     }

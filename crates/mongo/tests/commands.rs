@@ -75,6 +75,45 @@ fn a_pipeline_changes_documents_stage_by_stage() {
 }
 
 #[test]
+fn a_compaction_leaves_what_is_there() {
+    let server = open();
+    let text = "a review ".repeat(60);
+    for first in (0..3000).step_by(100) {
+        let documents: Vec<_> = (first..first + 100)
+            .map(|id| format!(r#"{{"_id": {id}, "a": {}, "text": "{text}"}}"#, id % 7))
+            .collect();
+        let insert = format!(
+            r#"{{"insert": "c", "documents": [{}]}}"#,
+            documents.join(",")
+        );
+        assert_eq!(run(&server, &insert).1, 0);
+    }
+    let index = r#"{"createIndexes": "c", "indexes": [{"name": "a_1", "key": {"a": 1}}]}"#;
+    assert_eq!(run(&server, index).1, 0);
+    let compact = |name: &str| {
+        let (reply, code) = run(&server, &format!(r#"{{"compact": "{name}"}}"#));
+        let freed = Document(&reply).get("bytesFreed");
+        (code, freed.and_then(|freed| freed.as_whole()))
+    };
+    assert_eq!(compact("c").0, 0);
+    let deletes = r#"{"delete": "c", "deletes": [{"q": {"_id": {"$gte": 20}}, "limit": 0}]}"#;
+    assert_eq!(run(&server, deletes).1, 0);
+    let (code, freed) = compact("c");
+    assert!(
+        code == 0 && freed.is_some_and(|freed| freed > 1000),
+        "{freed:?}"
+    );
+    assert_eq!(all(&server, "c").len(), 20);
+    let (reply, _) = run(&server, r#"{"validate": "c"}"#);
+    assert!(
+        Document(&reply)
+            .get("valid")
+            .is_some_and(|valid| valid.is_truthy())
+    );
+    assert_eq!(compact("missing").0, Code::NamespaceNotFound.number());
+}
+
+#[test]
 fn no_stage_makes_a_name_with_a_zero_in_it() {
     let server = open();
     run(

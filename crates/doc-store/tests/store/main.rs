@@ -7,4 +7,5 @@ mod json;
 mod crash;
 mod model;
 mod operations;
+mod plans;
 mod world;

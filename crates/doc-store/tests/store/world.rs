@@ -250,7 +250,7 @@ pub(crate) fn found(
     let collection = reads.collection(&name()).expect("a collection");
     let plan = match hint {
         Some(hint) => plan_with(&collection, filter, sort, hint).expect("an index"),
-        None => plan(&collection, filter, sort),
+        None => plan(&reads, &collection, filter, sort, u64::MAX).expect("a plan"),
     };
     let is_sorted = plan.is_sorted;
     let mut walk = Walk::new(plan);

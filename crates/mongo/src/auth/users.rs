@@ -74,7 +74,8 @@ impl Users {
         let mut all = Vec::new();
         if let Some(users) = reads.collection(&collection()) {
             let filter = drumlin_doc::Filter::And(Vec::new());
-            let plan = drumlin_doc_store::plan(&users, &filter, &drumlin_doc::Sort::default());
+            let sort = drumlin_doc::Sort::default();
+            let plan = drumlin_doc_store::plan(&reads, &users, &filter, &sort, u64::MAX)?;
             drumlin_doc_store::Walk::new(plan).go_on(&reads, &users, &mut |_, document| {
                 all.push(User::decode(document)?);
                 Ok(true)

@@ -116,6 +116,7 @@ pub(super) fn matching(
     };
     let mut ids = Vec::new();
     let mut bytes = 0;
+    let query = (query, query.plan(&reads, &collection)?);
     each(&reads, &collection, query, call.deadline(), &mut |id, _| {
         bytes += id.len() + 24;
         if bytes > STAGE_BYTES_MAX {

@@ -106,6 +106,27 @@ pub(super) fn collection_stats(call: &Call<'_>) -> Outcome<Builder> {
     Ok(reply)
 }
 
+/// `compact`: a collection without what was deleted.
+pub(super) fn compact(call: &Call<'_>) -> Outcome<Builder> {
+    call.accept(&["force", "freeSpaceTargetMB"], &["dryRun"])?;
+    let name = call.collection()?;
+    let stored = || {
+        let reads = call.shared.store.reads();
+        let collection = reads.collection(&name).ok_or_else(|| {
+            let text = format!("the collection {name} does not exist");
+            Refusal::new(Code::NamespaceNotFound, text)
+        })?;
+        let bytes = reads.stored_bytes(&collection)?;
+        let bytes = bytes.documents + bytes.indexes.iter().sum::<u64>();
+        Outcome::Ok((collection, bytes))
+    };
+    let (collection, before) = stored()?;
+    call.shared.store.compact(&collection)?;
+    let mut reply = Builder::new();
+    reply.count("bytesFreed", before.saturating_sub(stored()?.1));
+    Ok(reply)
+}
+
 /// `dbStats`.
 pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["scale", "freeStorage"], &[])?;

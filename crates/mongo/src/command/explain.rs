@@ -1,7 +1,7 @@
 //! `explain`: the plan of a query, and what it examined.
 
 use drumlin_doc::{Builder, Document, Filter, Kind, Refusal, Value};
-use drumlin_doc_store::Outcome;
+use drumlin_doc_store::{Outcome, Priced};
 
 use crate::query::{Query, each};
 
@@ -32,40 +32,34 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
     let name = of.collection()?;
     let reads = call.shared.store.reads();
     let collection = reads.collection(&name);
+    let plans = match &collection {
+        Some(collection) => query.plans(&reads, collection)?,
+        None => Vec::new(),
+    };
     let mut reply = Builder::new();
     reply
         .str("explainVersion", "1")
         .open(Kind::Document, "queryPlanner")
         .str("namespace", &name.to_string());
     reply.open(Kind::Document, "winningPlan");
-    match &collection {
-        None => {
-            reply.str("stage", "EOF");
-        }
-        Some(collection) => {
-            let plan = query.plan(collection)?;
-            match plan.is_sorted {
-                true => plan.explain(&mut reply),
-                false => {
-                    reply
-                        .str("stage", "SORT")
-                        .open(Kind::Document, "inputStage");
-                    plan.explain(&mut reply);
-                    reply.close();
-                }
-            }
-        }
+    match plans.first() {
+        None => drop(reply.str("stage", "EOF")),
+        Some(best) => tell(&mut reply, best),
     }
-    reply
-        .close()
-        .open(Kind::Array, "rejectedPlans")
-        .close()
-        .close();
+    reply.close().open(Kind::Array, "rejectedPlans");
+    for (at, plan) in plans.iter().skip(1).enumerate() {
+        reply.open(Kind::Document, at.to_string());
+        tell(&mut reply, plan);
+        reply.close();
+    }
+    reply.close().close();
     let verbosity = call.body.get("verbosity").and_then(Value::as_str);
     if let Some(collection) = collection.filter(|_| verbosity != Some("queryPlanner")) {
-        let most = query.skip.saturating_add(query.limit);
+        let most = query.most();
         let mut found = 0u64;
-        let examined = each(&reads, &collection, &query, call.deadline(), &mut |_, _| {
+        let plan = query.plan(&reads, &collection)?;
+        let of = (&query, plan);
+        let examined = each(&reads, &collection, of, call.deadline(), &mut |_, _| {
             found += 1;
             Ok(found < most || !query.sort.is_empty())
         })?;
@@ -83,6 +77,25 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
         .str("version", "7.0.0")
         .close();
     Ok(reply)
+}
+
+/// A plan, and what it was expected to cost.
+fn tell(reply: &mut Builder, priced: &Priced) {
+    match priced.plan.is_sorted {
+        true => priced.plan.explain(reply),
+        false => {
+            reply
+                .str("stage", "SORT")
+                .open(Kind::Document, "inputStage");
+            priced.plan.explain(reply);
+            reply.close();
+        }
+    }
+    if let Some(entries) = priced.entries {
+        reply
+            .count("numKeysEstimate", entries)
+            .f64("costEstimate", priced.cost);
+    }
 }
 
 fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {

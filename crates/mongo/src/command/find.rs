@@ -95,8 +95,17 @@ pub(super) fn is_lookup(call: &Call<'_>) -> bool {
                 |it: Element<'_>| it.value.kind == Kind::Bool || it.value.kind.is_number();
             value.kind == Kind::Document && Document(value.bytes).iter().all(is_flag)
         }
-        "limit" | "batchSize" | "singleBatch" | "$db" | "lsid" | "$readPreference"
-        | "maxTimeMS" | "comment" => true,
+        "limit"
+        | "batchSize"
+        | "singleBatch"
+        | "$db"
+        | "lsid"
+        | "$readPreference"
+        | "maxTimeMS"
+        | "comment"
+        | "apiVersion"
+        | "apiStrict"
+        | "apiDeprecationErrors" => true,
         _ => false,
     };
     let has_filter = call.body.get("filter").is_some();

@@ -14,13 +14,14 @@ pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Opti
     let Some(collection) = reads.collection(name) else {
         return Ok(None);
     };
-    let is_sorted = query.plan(&collection)?.is_sorted;
+    let plan = query.plan(&reads, &collection)?;
+    let is_sorted = plan.is_sorted;
     let mut found = None;
     let mut sorter = Sorter::new(query.sort.clone(), 1, &call.workspace());
     each(
         &reads,
         &collection,
-        query,
+        (query, plan),
         call.deadline(),
         &mut |id, document| {
             if is_sorted {

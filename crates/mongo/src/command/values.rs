@@ -28,7 +28,9 @@ pub(super) fn count(call: &Call<'_>) -> Outcome<Builder> {
             true => found = collection.documents(),
             false => {
                 let most = query.skip.saturating_add(query.limit);
-                each(&reads, collection, &query, call.deadline(), &mut |_, _| {
+                let plan = query.plan(&reads, collection)?;
+                let query = (&query, plan);
+                each(&reads, collection, query, call.deadline(), &mut |_, _| {
                     found += 1;
                     Ok(found < most)
                 })?;
@@ -55,10 +57,11 @@ pub(super) fn distinct(call: &Call<'_>) -> Outcome<Builder> {
     reply.open(Kind::Array, "values");
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     if let Some(collection) = reads.collection(&name) {
+        let plan = query.plan(&reads, &collection)?;
         each(
             &reads,
             &collection,
-            &query,
+            (&query, plan),
             call.deadline(),
             &mut |_, document| {
                 candidates(document, &key, &mut |value| {

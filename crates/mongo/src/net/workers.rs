@@ -38,8 +38,14 @@ pub(crate) struct Job {
 pub(crate) enum Left {
     /// The client has its reply; not all of it is sent, or something else can be done for it.
     Rest,
-    /// It is to wait, or to be closed.
-    Answer(Answer),
+    /// The message is to be answered again after a pause; the bytes are sent before it.
+    Wait {
+        reply: Vec<u8>,
+        message: Vec<u8>,
+        pause: Duration,
+    },
+    /// The connection is to be closed.
+    Close,
 }
 
 #[derive(Debug, Default)]
@@ -167,7 +173,16 @@ impl Pool {
                 let is_all = job.client.lock().reply(reply);
                 (!is_all).then_some(Left::Rest)
             }
-            other => Some(Left::Answer(other)),
+            Answer::Wait {
+                reply,
+                message,
+                pause,
+            } => Some(Left::Wait {
+                reply,
+                message,
+                pause,
+            }),
+            Answer::Close(_) => Some(Left::Close),
         }
     }
 

@@ -3,8 +3,7 @@
 use drumlin_doc::{Builder, Code, Document, Expression, Filter, Kind, OwnedValue, Refusal, Value};
 use drumlin_doc_store::{Name, Outcome};
 
-use crate::cursors::Source;
-use crate::query::{Query, each, source};
+use crate::query::{Query, each, sorted};
 use crate::sorting::{Sorted, too_much};
 use crate::wire::limits::STAGE_BYTES_MAX;
 
@@ -71,14 +70,14 @@ pub(crate) fn run(
         return pipeline.finish(running);
     };
     let deadline = running.deadline;
-    if !query.plan(&collection)?.is_sorted {
-        let (reads, workspace) = (running.reads, &running.workspace);
-        let found = source(reads, &collection, query, None, deadline, workspace)?;
-        if let Source::Results(mut results) = found {
-            while let Some(document) = results.next()? {
-                if !pipeline.push(&document, running)? {
-                    break;
-                }
+    let reads = running.reads;
+    let plan = query.plan(reads, &collection)?;
+    if !plan.is_sorted {
+        let query = (query, plan);
+        let mut results = sorted(reads, &collection, query, deadline, &running.workspace)?;
+        while let Some(document) = results.next()? {
+            if !pipeline.push(&document, running)? {
+                break;
             }
         }
         return pipeline.finish(running);
@@ -86,9 +85,9 @@ pub(crate) fn run(
     let (mut skip, mut left) = (query.skip, query.limit);
     if left > 0 {
         each(
-            running.reads,
+            reads,
             &collection,
-            &query,
+            (&query, plan),
             deadline,
             &mut |_, document| {
                 if skip > 0 {

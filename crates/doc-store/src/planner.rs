@@ -1,0 +1,339 @@
+//! The planner: which keys are looked at for a filter and a sort.
+//!
+//! `_id` equalities are lookups. Otherwise the candidates are each index of which the filter bounds the first field, or whose order is the
+//! sort's, and a range of `_id`, or the whole collection. The cheapest is taken ([`crate::price`]); of equal ones, and in a small
+//! collection, the index with the most fields that are equal to something, then with a range behind them, then in the order of the sort.
+//! What a plan finds is always looked at by the filter.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use drumlin_doc::{Code, Filter, Path, Refusal, Sort, Test, keystring};
+
+use crate::bounds::{Interval, holds_null, intervals};
+use crate::catalog::Collection;
+use crate::failure::Outcome;
+use crate::implied::follows;
+use crate::index::Index;
+use crate::layout::{range_of, under};
+use crate::plan::{Access, Plan, Range};
+use crate::price::{Priced, priced};
+use crate::reads::Reads;
+
+/// Most ranges of one plan.
+const RANGES_MAX: usize = 1000;
+
+/// The plan for `filter` and `sort` over `collection`, of whose documents the first `limit` are asked for.
+///
+/// # Errors
+/// Of the engine.
+pub fn plan(
+    reads: &Reads<'_>,
+    collection: &Collection,
+    filter: &Filter,
+    sort: &Sort,
+    limit: u64,
+) -> Outcome<Plan> {
+    let plans = plans(reads, collection, filter, sort, limit)?;
+    let best = plans.into_iter().next().map(|best| best.plan);
+    Ok(best.unwrap_or_else(|| scan(collection, &[], sort)))
+}
+
+/// All plans, the one that is taken first.
+///
+/// # Errors
+/// Of the engine.
+pub fn plans(
+    reads: &Reads<'_>,
+    collection: &Collection,
+    filter: &Filter,
+    sort: &Sort,
+    limit: u64,
+) -> Outcome<Vec<Priced>> {
+    let fields = conjunction(filter);
+    let plans = match ids(&fields) {
+        Some(ids) => vec![Plan {
+            is_sorted: ids.len() <= 1 || sort.is_empty(),
+            is_single: ids.len() <= 1,
+            access: Access::Ids(ids),
+            is_reverse: false,
+        }],
+        None => {
+            let candidates = collection
+                .indexes
+                .iter()
+                .filter(|index| has_all(index, &fields))
+                .filter_map(|index| candidate(index, &fields, sort));
+            let mut candidates: Vec<_> = candidates.collect();
+            candidates.sort_by_key(|candidate| Reverse(candidate.score));
+            let plans = candidates.into_iter().map(|candidate| candidate.plan);
+            plans.chain([scan(collection, &fields, sort)]).collect()
+        }
+    };
+    priced(reads, collection, plans, limit)
+}
+
+/// The plan where a hint names the index, by name or key, or `{$natural: ±1}`.
+///
+/// # Errors
+/// `BadValue` for an index that is not there.
+pub fn plan_with(
+    collection: &Collection,
+    filter: &Filter,
+    sort: &Sort,
+    hint: &Hint,
+) -> Result<Plan, Refusal> {
+    let fields = conjunction(filter);
+    let index = match hint {
+        Hint::Natural { is_reverse } => {
+            let mut plan = scan(collection, &[], &Sort::default());
+            plan.is_reverse = *is_reverse;
+            plan.is_sorted = sort.is_empty();
+            return Ok(plan);
+        }
+        Hint::Id => return Ok(scan(collection, &fields, sort)),
+        Hint::Name(name) => collection.indexes.iter().find(|index| index.name == *name),
+        Hint::Key(key) => collection.indexes.iter().find(|index| index.key == *key),
+    };
+    let missing = || {
+        Refusal::new(
+            Code::BadValue,
+            "error processing query: planner returned error: hint provided does not correspond to an existing index",
+        )
+    };
+    let index = index.ok_or_else(missing)?;
+    if !has_all(index, &fields) {
+        let text = format!(
+            "error processing query: planner returned error: the partial index {} that is hinted at does not have all that the query may find",
+            index.name
+        );
+        return Err(Refusal::new(Code::NoPlan, text));
+    }
+    Ok(candidate(index, &fields, sort)
+        .map_or_else(|| whole(index, sort), |candidate| candidate.plan))
+}
+
+/// An index that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// None: the collection itself.
+    Natural {
+        /// From its end.
+        is_reverse: bool,
+    },
+    /// That of `_id`.
+    Id,
+    /// By its name.
+    Name(String),
+    /// By its key, a document.
+    Key(Vec<u8>),
+}
+
+impl Hint {
+    /// What a command says.
+    ///
+    /// # Errors
+    /// `BadValue` for other types.
+    pub fn of(value: drumlin_doc::Value<'_>) -> Result<Self, Refusal> {
+        if let Some(name) = value.as_str() {
+            return Ok(if name == "_id_" {
+                Self::Id
+            } else {
+                Self::Name(name.to_owned())
+            });
+        }
+        let key = value
+            .as_document()
+            .ok_or_else(|| Refusal::bad_value("hint must be the name or the key of an index"))?;
+        match key.iter().next() {
+            Some(first) if first.name == b"$natural" => Ok(Self::Natural {
+                is_reverse: first.value.as_whole() == Some(-1),
+            }),
+            Some(first) if first.name == b"_id" && key.iter().count() == 1 => Ok(Self::Id),
+            _ => Ok(Self::Key(key.0.to_vec())),
+        }
+    }
+}
+
+/// What has to be true of fields, whatever else.
+fn conjunction(filter: &Filter) -> Vec<(&Path, &Test)> {
+    match filter {
+        Filter::And(parts) => parts.iter().flat_map(conjunction).collect(),
+        Filter::Or(parts) if parts.len() == 1 => parts.iter().flat_map(conjunction).collect(),
+        Filter::Field(path, test) => vec![(path, test)],
+        _ => Vec::new(),
+    }
+}
+
+/// The intervals of a field, of all that is said of it.
+fn of_field(fields: &[(&Path, &Test)], path: &Path, one_value: bool) -> Option<Vec<Interval>> {
+    let tests = fields
+        .iter()
+        .filter(|(of, _)| *of == path)
+        .map(|(_, test)| (*test).clone());
+    let mut tests: Vec<Test> = tests.collect();
+    match tests.len() {
+        0 => None,
+        1 => intervals(&tests.pop()?, one_value),
+        _ => intervals(&Test::All(tests), one_value),
+    }
+}
+
+/// The keys of `_id`, where the filter says which there are.
+fn ids(fields: &[(&Path, &Test)]) -> Option<Vec<Vec<u8>>> {
+    let found = of_field(fields, &Path::new("_id"), true)?;
+    found
+        .iter()
+        .all(|it| it.is_point)
+        .then(|| found.into_iter().map(|it| it.low).collect())
+}
+
+/// Whether all that the filter finds has entries in the index: that of a partial one follows from it.
+fn has_all(index: &Index, fields: &[(&Path, &Test)]) -> bool {
+    let Some(partial) = &index.partial else {
+        return true;
+    };
+    drumlin_base::bug!("mongo-partial-indexes-have-all") || follows(&partial.filter, fields)
+}
+
+/// The collection, or the part of it that the filter says of `_id`.
+fn scan(collection: &Collection, fields: &[(&Path, &Test)], sort: &Sort) -> Plan {
+    let id = Path::new("_id");
+    let ident = collection.ident;
+    let found = of_field(fields, &id, true);
+    let ranges = found.map(|found| {
+        found
+            .iter()
+            .map(|it| (under(ident, &it.low), under(ident, &it.high)))
+            .collect()
+    });
+    let (is_reverse, is_sorted) = match sort.0.first() {
+        None => (false, true),
+        // Nothing comes behind `_id`, which no two documents share. An array is no `_id`.
+        Some((path, is_descending)) if *path == id => (*is_descending, true),
+        Some(_) => (false, false),
+    };
+    Plan {
+        access: Access::Collection(ranges.unwrap_or_else(|| vec![range_of(ident)])),
+        is_reverse,
+        is_sorted,
+        is_single: false,
+    }
+}
+
+/// All of an index.
+fn whole(index: &Arc<Index>, sort: &Sort) -> Plan {
+    let order = order(index, 0, sort);
+    Plan {
+        access: Access::Index(Arc::clone(index), vec![range_of(index.ident)]),
+        is_reverse: order == Some(true),
+        is_sorted: sort.is_empty() || order.is_some(),
+        is_single: false,
+    }
+}
+
+struct Candidate {
+    plan: Plan,
+    /// Fields that are points, whether a range follows, whether the order is the sort's.
+    score: (usize, bool, bool),
+}
+
+fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Option<Candidate> {
+    let is_multikey = index.is_multikey();
+    let mut prefixes: Vec<Vec<u8>> = vec![index.ident.to_be_bytes().to_vec()];
+    let mut ranges: Option<Vec<Range>> = None;
+    let mut points = 0;
+    let mut is_single = true;
+    for (at, (path, is_descending)) in index.fields.0.iter().enumerate() {
+        // Of arrays, one element may pass one test and another one the next.
+        if at > 0 && is_multikey {
+            break;
+        }
+        let Some(mut found) = of_field(fields, path, !is_multikey) else {
+            break;
+        };
+        if at == 0 && index.sparse && holds_null(&found) {
+            return None;
+        }
+        if *is_descending {
+            found = found.iter().map(Interval::inverted).collect();
+            found.sort();
+        }
+        let product = prefixes.len().saturating_mul(found.len());
+        if product > RANGES_MAX {
+            break;
+        }
+        let is_all_points = found.iter().all(|it| it.is_point);
+        if is_all_points {
+            is_single &= found.len() <= 1;
+            points += 1;
+            let keys: Vec<_> = found.into_iter().map(|it| it.low).collect();
+            prefixes = prefixes
+                .iter()
+                .flat_map(|prefix| {
+                    keys.iter()
+                        .map(move |key| [prefix.as_slice(), key].concat())
+                })
+                .collect();
+            continue;
+        }
+        let all = prefixes.iter().flat_map(|prefix| {
+            found.iter().map(move |it| {
+                (
+                    [prefix.as_slice(), &it.low].concat(),
+                    [prefix.as_slice(), &it.high].concat(),
+                )
+            })
+        });
+        is_single &= found.len() == 1;
+        ranges = Some(all.collect());
+        break;
+    }
+    let has_range = ranges.is_some();
+    let order = (is_single && !is_multikey)
+        .then(|| order(index, points, sort))
+        .flatten();
+    let serves = !sort.is_empty() && order.is_some();
+    // An index for the sort alone has to have all documents.
+    if points == 0 && !has_range && (!serves || index.sparse) {
+        return None;
+    }
+    let ends = |prefix: Vec<u8>| {
+        let end = [prefix.as_slice(), &[keystring::BEHIND]].concat();
+        (prefix, end)
+    };
+    let mut ranges = ranges.unwrap_or_else(|| prefixes.into_iter().map(ends).collect());
+    ranges.sort();
+    let is_one = ranges.len() == 1 && points == index.fields.0.len();
+    Some(Candidate {
+        plan: Plan {
+            is_single: index.unique && is_one,
+            access: Access::Index(Arc::clone(index), ranges),
+            is_reverse: order == Some(true),
+            is_sorted: sort.is_empty() || serves,
+        },
+        score: (points, has_range, serves),
+    })
+}
+
+/// Whether the entries of the index come in the order of `sort` once the first `points` fields are fixed, and whether backwards.
+fn order(index: &Index, points: usize, sort: &Sort) -> Option<bool> {
+    if index.is_multikey() {
+        return None;
+    }
+    let fixed = index.fields.0.get(..points).unwrap_or_default();
+    let wanted: Vec<_> = sort
+        .0
+        .iter()
+        .filter(|(path, _)| fixed.iter().all(|(known, _)| known != path))
+        .collect();
+    let rest = index.fields.0.get(points..).unwrap_or_default();
+    let first = match (wanted.first(), rest.first()) {
+        (None, _) => return Some(false),
+        (Some(wanted), Some(first)) => wanted.1 != first.1,
+        (Some(_), None) => return None,
+    };
+    let mut pairs = wanted.iter().zip(rest);
+    let goes = pairs.all(|(wanted, has)| wanted.0 == has.0 && (wanted.1 != has.1) == first);
+    (goes && wanted.len() <= rest.len()).then_some(first)
+}
