@@ -337,6 +337,7 @@ pub(crate) mod calls {
             let message = "Column family already exists";
             return Err(Error::invalid_argument(message));
         }
+        options.check_family_paths(db.db().path())?;
         let mut options = options.to_family()?;
         options.ttl = ttl;
         if options.order.timestamp_bytes() > 0 && (ttl.is_some() || db.locks().is_some()) {

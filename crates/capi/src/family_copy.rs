@@ -63,6 +63,7 @@ pub(crate) mod calls {
                 "the files of an import are in one folder, in which a family was exported";
             return Err(Error::invalid_argument(message));
         };
+        options.check_family_paths(db.db().path())?;
         let family = options.to_family()?;
         if !metadata.order.is_empty() && metadata.order != family.order.name() {
             let message = format!(

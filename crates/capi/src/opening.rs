@@ -68,10 +68,9 @@ impl<'a> Opening<'a> {
         open_to_read: impl FnOnce(&Path, Options) -> Result<Db>,
     ) -> Result<(Db, Vec<ColumnFamily>)> {
         let mut options = self.options.to_engine(families.len().max(1))?;
-        self.check_paths("db_paths", &self.options.db_paths)?;
-        self.check_paths("cf_paths", &self.options.cf_paths)?;
+        self.options.check_paths(&self.dir)?;
         for family in families {
-            self.check_paths("cf_paths", &family.options.cf_paths)?;
+            family.options.check_family_paths(&self.dir)?;
         }
         let logger = match self.mode {
             Mode::ReadWrite => log_header::logger(self.options),
@@ -119,18 +118,6 @@ impl<'a> Opening<'a> {
             hearers.attach(&db);
         }
         Ok((db, found))
-    }
-
-    /// Refuses a path that is not the directory's own: no table is written elsewhere.
-    fn check_paths(&self, name: &str, paths: &[PathBuf]) -> Result<()> {
-        match paths.iter().find(|path| **path != self.dir) {
-            None => Ok(()),
-            Some(path) => Err(Error::not_supported(format!(
-                "{name} with {}: all tables are in {}",
-                path.display(),
-                self.dir.display()
-            ))),
-        }
     }
 
     fn open_to_write(

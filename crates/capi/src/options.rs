@@ -3,7 +3,7 @@
 //! An option that was not set has RocksDB's default for the program that asks, and the engine's own where it only says how
 //! something is done. `abi/options.tsv` says of each whether it is done, done by a coarser knob, recorded only, or refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,12 +127,6 @@ impl OpenOptions {
         }
         if self.fields.disallow_memtable_writes() {
             return refuse("disallow_memtable_writes=true: every family takes writes");
-        }
-        for (name, paths) in [("db_paths", &self.db_paths), ("cf_paths", &self.cf_paths)] {
-            if paths.len() > 1 {
-                let message = format!("{name} with several paths: all tables are in one directory");
-                return refuse(&message);
-            }
         }
         if self.order.timestamp_bytes() > 0 {
             let is_filtered = self.compaction_filter.is_some() || self.filter_factory.is_some();
@@ -386,6 +380,28 @@ impl OpenOptions {
         {
             cache.serves(db, blocks.fields.cache_index_and_filter_blocks());
         }
+    }
+
+    /// Refuses paths of the database in `dir` and of its families that are not `dir`: no table is written elsewhere.
+    pub(crate) fn check_paths(&self, dir: &Path) -> Result<()> {
+        all_are("db_paths", &self.db_paths, dir)?;
+        self.check_family_paths(dir)
+    }
+
+    /// Refuses such paths of a family.
+    pub(crate) fn check_family_paths(&self, dir: &Path) -> Result<()> {
+        all_are("cf_paths", &self.cf_paths, dir)
+    }
+}
+
+fn all_are(name: &str, paths: &[PathBuf], dir: &Path) -> Result<()> {
+    match paths.iter().find(|path| *path != dir) {
+        None => Ok(()),
+        Some(path) => Err(Error::not_supported(format!(
+            "{name} with {}: all tables are in {}",
+            path.display(),
+            dir.display()
+        ))),
     }
 }
 
