@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use drumlin::{ReadOptions, WriteBatch};
+use drumlin::WriteBatch;
 use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal};
 
@@ -12,6 +12,7 @@ use crate::form;
 use crate::index::{Entry, Index, duplicate};
 use crate::layout::{MULTIKEY, count_keys, id_key, mark_key, under};
 use crate::locks::{Held, lock_of};
+use crate::pace::{Pace, not_at_once};
 use crate::store::Store;
 
 /// Most documents, and bytes of them, in one batch.
@@ -85,6 +86,20 @@ impl Store {
         documents: &[Document<'_>],
         ordered: bool,
     ) -> Outcome<Option<Inserted>> {
+        self.insert_paced(name, documents, ordered, Pace::InTurn)
+    }
+
+    /// As [`Store::insert`], at a pace.
+    ///
+    /// # Errors
+    /// Of the engine. Batches before may be in. `Incomplete` where it must not wait and would.
+    pub fn insert_paced(
+        &self,
+        name: &Name,
+        documents: &[Document<'_>],
+        ordered: bool,
+        pace: Pace,
+    ) -> Outcome<Option<Inserted>> {
         let mut done = Inserted::default();
         let mut at = 0;
         while at < documents.len() {
@@ -99,7 +114,7 @@ impl Store {
                 });
             let count = fits.count().max(1);
             let batch = rest.get(..count).unwrap_or_default();
-            let Some(part) = self.insert_batch(name, batch, ordered)? else {
+            let Some(part) = self.insert_batch(name, batch, ordered, pace)? else {
                 return Ok(None);
             };
             let has_failed = !part.errors.is_empty();
@@ -122,11 +137,12 @@ impl Store {
         name: &Name,
         documents: &[Document<'_>],
         ordered: bool,
+        pace: Pace,
     ) -> Outcome<Option<Inserted>> {
-        let Some((collection, news, _held)) = self.lock_new(name, documents) else {
+        let Some((collection, news, _held)) = self.lock_new(name, documents, pace)? else {
             return Ok(None);
         };
-        let taken = self.taken(&collection, &news)?;
+        let taken = self.taken(&collection, &news, pace)?;
         let mut done = Inserted::default();
         let mut own: HashSet<&[u8]> = HashSet::new();
         let mut batch = WriteBatch::new();
@@ -155,7 +171,7 @@ impl Store {
         }
         if done.count > 0 {
             self.count(&collection, &mut batch, done.count, bytes)?;
-            self.commit(batch)?;
+            self.commit_paced(batch, pace)?;
             collection.counts.add(done.count, bytes);
         }
         Ok(Some(done))
@@ -168,13 +184,18 @@ impl Store {
         &self,
         name: &Name,
         documents: &[Document<'a>],
-    ) -> Option<(
-        std::sync::Arc<Collection>,
-        Vec<Result<New<'a>, Refusal>>,
-        Held<'_>,
-    )> {
+        pace: Pace,
+    ) -> Outcome<
+        Option<(
+            std::sync::Arc<Collection>,
+            Vec<Result<New<'a>, Refusal>>,
+            Held<'_>,
+        )>,
+    > {
         loop {
-            let collection = self.collection(name)?;
+            let Some(collection) = self.collection(name) else {
+                return Ok(None);
+            };
             let news: Vec<_> = documents
                 .iter()
                 .map(|document| new(&collection, *document))
@@ -184,9 +205,10 @@ impl Store {
                 locks.push(lock_of(&new.key));
                 locks.extend(unique_keys(&collection, new).map(lock_of));
             }
-            let held = self.locks.keys(collection.ident, locks);
+            let held = self.locks.keys(collection.ident, locks, pace);
+            let held = held.ok_or_else(not_at_once)?;
             if self.is_present(&collection) {
-                return Some((collection, news, held));
+                return Ok(Some((collection, news, held)));
             }
         }
     }
@@ -202,9 +224,10 @@ impl Store {
         &self,
         collection: &Collection,
         news: &[Result<New<'_>, Refusal>],
+        pace: Pace,
     ) -> Outcome<HashSet<Vec<u8>>> {
         let mut taken = HashSet::new();
-        let options = ReadOptions::default();
+        let options = pace.read_options();
         let ids: Vec<&[u8]> = news
             .iter()
             .flatten()

@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use drumlin_base::sync::{Condvar, Mutex};
 
 use crate::layout::Ident;
+use crate::pace::Pace;
 
 /// The lock of the catalog, a key that no collection has.
 const CATALOG: u64 = u64::MAX;
@@ -57,23 +58,34 @@ pub(crate) struct Alone<'a> {
 pub(crate) struct CatalogLock<'a>(&'a Locks);
 
 impl Locks {
-    /// Takes all `keys`, and a share of the collection.
-    pub(crate) fn keys(&self, ident: Ident, mut keys: Vec<u64>) -> Held<'_> {
+    /// Takes all `keys`, and a share of the collection. `None` where it would wait and must not.
+    pub(crate) fn keys(
+        &self,
+        ident: Ident,
+        mut keys: Vec<u64>,
+        pace: Pace,
+    ) -> Option<Held<'_>> {
         keys.sort_unstable();
         keys.dedup();
         let mut state = self.state.lock();
         while state.alone.contains(&ident) || keys.iter().any(|key| state.keys.contains(key)) {
+            if pace == Pace::AtOnce && drumlin_base::bug!("mongo-at-once-unlocked") {
+                break;
+            }
+            if pace == Pace::AtOnce {
+                return None;
+            }
             state = self.freed.wait(state);
         }
         if !drumlin_base::bug!("mongo-documents-unlocked") {
             state.keys.extend(&keys);
         }
         *state.shares.entry(ident).or_default() += 1;
-        Held {
+        Some(Held {
             locks: self,
             ident,
             keys,
-        }
+        })
     }
 
     /// Takes a collection alone: waits for those that share it. Requires: the catalog is held.
@@ -154,15 +166,19 @@ mod tests {
     #[test]
     fn held_keys_are_refused_to_others_until_they_are_free() {
         let locks = Locks::default();
-        let mut first = locks.keys(1, vec![10, 11]);
-        let mut second = locks.keys(1, vec![12]);
+        let keys = |keys: &[u64]| locks.keys(1, keys.to_vec(), Pace::AtOnce);
+        let mut first = keys(&[10, 11]).expect("free");
+        let mut second = keys(&[12]).expect("free");
+        assert!(keys(&[13, 11]).is_none());
         assert!(!second.try_more(&[11, 13]));
         assert!(second.try_more(&[13, 12]));
         assert!(!first.try_more(&[13]));
         drop(second);
         assert!(first.try_more(&[13, 12]));
         drop(first);
-        drop(locks.alone(1));
-        assert!(locks.keys(1, vec![10]).try_more(&[12]));
+        let alone = locks.alone(1);
+        assert!(keys(&[10]).is_none());
+        drop(alone);
+        assert!(keys(&[10]).expect("free").try_more(&[12]));
     }
 }

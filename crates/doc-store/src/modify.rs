@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin::{ReadOptions, WriteBatch};
+use drumlin::WriteBatch;
 use drumlin_doc::Document;
 
 use crate::catalog::{Collection, Name};
@@ -11,6 +11,7 @@ use crate::form;
 use crate::index::Entry;
 use crate::layout::under;
 use crate::locks::lock_of;
+use crate::pace::{Pace, not_at_once};
 use crate::store::Store;
 
 /// What is to become of a document.
@@ -45,6 +46,20 @@ impl Store {
         id_key: &[u8],
         decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
     ) -> Outcome<Modified> {
+        self.modify_paced(name, id_key, Pace::InTurn, decide)
+    }
+
+    /// As [`Store::modify`], at a pace.
+    ///
+    /// # Errors
+    /// As of [`Store::modify`]; `Incomplete` where it must not wait and would.
+    pub fn modify_paced(
+        &self,
+        name: &Name,
+        id_key: &[u8],
+        pace: Pace,
+        decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
+    ) -> Outcome<Modified> {
         let gone = Modified {
             before: None,
             step: Step::Keep,
@@ -57,13 +72,14 @@ impl Store {
             let key = under(collection.ident, id_key);
             let mut locks = vec![lock_of(&key)];
             locks.append(&mut more);
-            let mut held = self.locks.keys(collection.ident, locks);
+            let held = self.locks.keys(collection.ident, locks, pace);
+            let mut held = held.ok_or_else(not_at_once)?;
             if !self.is_present(&collection) {
                 continue;
             }
             let stored = self
                 .db
-                .get_cf(&self.families.docs, &key, &ReadOptions::default())?;
+                .get_cf(&self.families.docs, &key, &pace.read_options())?;
             let Some(stored) = stored else {
                 return Ok(gone);
             };
@@ -90,7 +106,7 @@ impl Store {
                 more = unique;
                 continue;
             }
-            self.refuse_duplicates(&collection, &changes, after)?;
+            self.refuse_duplicates(&collection, &changes, after, pace)?;
             let mut batch = WriteBatch::new();
             match after {
                 Some(document) => {
@@ -104,7 +120,7 @@ impl Store {
                 .map_or(0, |document| document.0.len() as u64)
                 .wrapping_sub(before.len() as u64);
             self.count(&collection, &mut batch, documents, bytes)?;
-            self.commit(batch)?;
+            self.commit_paced(batch, pace)?;
             collection.counts.add(documents, bytes);
             return Ok(Modified {
                 before: Some(before),
@@ -118,12 +134,13 @@ impl Store {
         collection: &Collection,
         changes: &Changes,
         after: Option<Document<'_>>,
+        pace: Pace,
     ) -> Outcome<()> {
         for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
             for entry in change.new.iter().filter(|_| index.unique) {
                 let found =
                     self.db
-                        .get_cf(&self.families.index, &entry.key, &ReadOptions::default())?;
+                        .get_cf(&self.families.index, &entry.key, &pace.read_options())?;
                 if found.is_some() {
                     let document = after.unwrap_or(Document::EMPTY);
                     return Err(index

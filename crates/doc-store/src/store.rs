@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::{Db, Error, Options, ReadOptions, ReadTier, Result, WriteBatch, WriteOptions};
+use drumlin::{Db, Error, ErrorKind, Options, ReadOptions, ReadTier, Result, WriteBatch};
 use drumlin_base::rng::Rng;
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, Collection, Name};
 use crate::families::{self, Families};
 use crate::layout::{BUILDING, ENTRY, Ident, MULTIKEY, count_keys, mark_key, range_of};
 use crate::locks::Locks;
+use crate::pace::{Pace, not_at_once};
 use crate::reads::Reads;
 
 /// How a store is opened.
@@ -114,7 +115,16 @@ impl Store {
     }
 
     pub(crate) fn commit(&self, batch: WriteBatch) -> Result<()> {
-        self.db.write(batch, &WriteOptions::default())
+        self.commit_paced(batch, Pace::InTurn)
+    }
+
+    pub(crate) fn commit_paced(&self, batch: WriteBatch, pace: Pace) -> Result<()> {
+        match self.db.write(batch, &pace.write_options()) {
+            Err(error) if pace == Pace::AtOnce && error.kind() == ErrorKind::Busy => {
+                Err(not_at_once())
+            }
+            written => written,
+        }
     }
 
     /// Removes what builds of indexes left that a crash ended.

@@ -39,15 +39,18 @@ pub fn answer_waited(shared: &Shared, connection: u64, bytes: &[u8]) -> Answer {
     respond(shared, connection, bytes, true)
 }
 
-/// Where the first field of an `OP_MSG`'s document begins, if that is its first section.
-const FIRST_FIELD: usize = 25;
-/// A look-up is short.
-const LOOKUP_BYTES_MAX: usize = 4 << 10;
+/// Where the first field of an `OP_MSG`'s document begins, if that is its first section: the name of the command, behind its type.
+const FIRST_FIELD: usize = 21 + 4;
+/// The commands that may be answered at once, as fields.
+const AT_ONCE: [&[u8]; 3] = [b"\x02find\0", b"\x02insert\0", b"\x02update\0"];
+/// The longest of their messages.
+const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
-/// The reply to a message, if it looks up one document by its `_id` and that is in memory: it takes microseconds and waits for nothing.
+/// The reply to a message, if it is about one document by its `_id`, or inserts some, and need not wait: for the disk, for other writers,
+/// for room in memory. It takes microseconds.
 pub(crate) fn answer_at_once(shared: &Shared, connection: u64, bytes: &[u8]) -> Option<Vec<u8>> {
     let field = bytes.get(FIRST_FIELD..)?;
-    if bytes.len() > LOOKUP_BYTES_MAX || !field.starts_with(b"\x02find\0") {
+    if bytes.len() > AT_ONCE_BYTES_MAX || !AT_ONCE.iter().any(|name| field.starts_with(name)) {
         return None;
     }
     let header = Header::read(bytes).ok()??;
@@ -55,10 +58,10 @@ pub(crate) fn answer_at_once(shared: &Shared, connection: u64, bytes: &[u8]) -> 
         return None;
     }
     let request = request::read(header, bytes).ok()?;
-    if request.is_silent || !request.sequences.is_empty() {
+    if request.is_silent {
         return None;
     }
-    let document = command::run_at_once(shared, connection, request.body)?;
+    let document = command::run_at_once(shared, connection, request.body, &request.sequences)?;
     Some(reply::write(header, &document, request.has_checksum))
 }
 
@@ -231,6 +234,98 @@ mod tests {
         Document(document)
             .get("ok")
             .is_some_and(|ok| ok.as_whole() == Some(1))
+    }
+
+    /// A write of one document, in a section of its own behind the body, as drivers send it.
+    fn write(name: &str, field: &str, one: &[u8], more: &dyn Fn(&mut Builder)) -> Vec<u8> {
+        let mut body = Builder::new();
+        body.str(name, "c").str("$db", "d");
+        more(&mut body);
+        let mut section = vec![0; 4];
+        section.extend_from_slice(field.as_bytes());
+        section.push(0);
+        section.extend_from_slice(one);
+        let len = section.len() as u32;
+        section[..4].copy_from_slice(&len.to_le_bytes());
+        message(0, &[(0, &body.finish()), (1, &section)])
+    }
+
+    #[test]
+    fn a_write_at_once_does_what_it_does_in_turn() {
+        let plain = |_: &mut Builder| {};
+        let insert = |id: i32, text: &str| {
+            let mut new = Builder::new();
+            new.i32("_id", id).i32("n", 0).str("a", text);
+            write("insert", "documents", &new.finish(), &plain)
+        };
+        let update = |field: &str, operator: &str, value: i32, more: &dyn Fn(&mut Builder)| {
+            let mut one = Builder::new();
+            one.open(Kind::Document, "q").i32(field, 1).close();
+            one.open(Kind::Document, "u");
+            one.open(Kind::Document, operator).i32("n", value).close();
+            one.close();
+            more(&mut one);
+            write("update", "updates", &one.finish(), &plain)
+        };
+        let (quick, slow) = (shared(), shared());
+        // A collection is made in its turn.
+        assert_eq!(answer_at_once(&quick, 1, &insert(1, "x")), None);
+        for shared in [&quick, &slow] {
+            assert!(ok(&reply(shared, &insert(1, "x"))[21..]));
+        }
+        let writes = [
+            insert(2, "y"),
+            // Their errors are final.
+            insert(2, "y"),
+            update("_id", "$inc", 5, &plain),
+            update("_id", "$set", 5, &plain),
+            update("_id", "$nothing", 5, &plain),
+        ];
+        for message in &writes {
+            let at_once = answer_at_once(&quick, 1, message).expect("nothing is in its way");
+            assert_eq!(at_once[8..], reply(&slow, message)[8..]);
+        }
+        let journaled = |body: &mut Builder| {
+            body.open(Kind::Document, "writeConcern").bool("j", true).close();
+        };
+        let mut new = Builder::new();
+        new.i32("_id", 9);
+        let others = [
+            write("insert", "documents", &new.finish(), &journaled),
+            write("delete", "deletes", &[5, 0, 0, 0, 0], &plain),
+            update("n", "$inc", 1, &plain),
+            update("_id", "$inc", 1, &|one| drop(one.bool("upsert", true))),
+            update("_id", "$inc", 1, &|one| drop(one.bool("multi", true))),
+            insert(10, &"long ".repeat(4000)),
+        ];
+        for other in &others {
+            assert_eq!(answer_at_once(&quick, 1, other), None);
+        }
+        // Nor is a long document changed.
+        let mut find = Builder::new();
+        find.str("find", "c").str("$db", "d");
+        let find = message(0, &[(0, &find.finish())]);
+        assert_eq!(reply(&quick, &find)[8..], reply(&slow, &find)[8..]);
+        let counts = |shared: &Shared| {
+            let counters = &shared.counters;
+            [&counters.inserts, &counters.inserted, &counters.updates, &counters.updated].map(|it| it.get())
+        };
+        assert_eq!(counts(&quick), counts(&slow));
+        for long in ["x", "longer "] {
+            let mut one = Builder::new();
+            one.open(Kind::Document, "q").i32("_id", 2).close();
+            one.open(Kind::Document, "u").open(Kind::Document, "$set");
+            one.str("a", &long.repeat(10_000)).close().close();
+            let whole = write("update", "updates", &one.finish(), &plain);
+            assert!(ok(&reply(&quick, &whole)[21..]));
+        }
+        let mut one = Builder::new();
+        one.open(Kind::Document, "q").i32("_id", 2).close();
+        one.open(Kind::Document, "u").open(Kind::Document, "$inc");
+        one.i32("n", 1).close().close();
+        let of_long = write("update", "updates", &one.finish(), &plain);
+        assert_eq!(answer_at_once(&quick, 1, &of_long), None);
+        assert!(ok(&reply(&quick, &of_long)[21..]));
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use drumlin_doc::{Code, Document, Filter, Kind, Outcome, Refusal, Scope, Sort, Value, coerced};
-use drumlin_doc_store::{Hint, Name, Reads};
+use drumlin::{Error, ErrorKind};
+use drumlin_doc::{
+    Code, Document, Element, Filter, Kind, Outcome, Refusal, Scope, Sort, Value, coerced,
+};
+use drumlin_doc_store::{Failure, Hint, Name, Pace, Reads};
 
 use crate::query::{Deadline, Query};
 use crate::shared::Shared;
@@ -44,16 +47,16 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) body: Document<'a>,
     pub(super) sequences: &'a [(&'a str, Vec<Document<'a>>)],
-    /// Whether it ends with `Incomplete` rather than to wait for the disk.
-    pub(super) is_at_once: bool,
+    /// Whether it may wait; where it must not, it ends with `Incomplete`, and has done nothing.
+    pub(super) pace: Pace,
 }
 
 impl<'a> Call<'a> {
     /// Catalog and data of one moment, to read.
     pub(super) fn reads(&self) -> Reads<'a> {
-        match self.is_at_once {
-            true => self.shared.store.reads_in_memory(),
-            false => self.shared.store.reads(),
+        match self.pace {
+            Pace::AtOnce => self.shared.store.reads_in_memory(),
+            Pace::InTurn => self.shared.store.reads(),
         }
     }
 
@@ -287,4 +290,40 @@ pub(super) fn hint_of(of: Document<'_>) -> Outcome<Option<Hint>> {
     let hint = of.get("hint").filter(|hint| hint.kind != Kind::Null);
     let hint = hint.filter(|hint| hint.as_document().is_none_or(|key| !key.is_empty()));
     hint.map(Hint::of).transpose()
+}
+
+/// What a command refuses that must not wait and would: it is done again in its turn.
+pub(super) fn not_at_once() -> Failure {
+    Error::new(ErrorKind::Incomplete, "the command would have to wait").into()
+}
+
+/// Whether a filter, or what stands for one, is a look-up of one document by its `_id`.
+pub(super) fn is_by_id(value: Value<'_>) -> bool {
+    let mut fields = Document(value.bytes).iter();
+    let is_id = |it: Element<'_>| it.name == b"_id" && is_scalar(it.value.kind);
+    value.kind == Kind::Document && fields.next().is_some_and(is_id) && fields.next().is_none()
+}
+
+/// Whether a value of `_id` is compared as it is.
+fn is_scalar(kind: Kind) -> bool {
+    kind.is_number()
+        || matches!(
+            kind,
+            Kind::String | Kind::ObjectId | Kind::Binary | Kind::Date
+        )
+}
+
+/// Whether an argument says nothing of what a command does: who asks, for how long, and how surely.
+pub(super) fn is_of_any(name: &str) -> bool {
+    matches!(
+        name,
+        "$db"
+            | "lsid"
+            | "$readPreference"
+            | "maxTimeMS"
+            | "comment"
+            | "apiVersion"
+            | "apiStrict"
+            | "apiDeprecationErrors"
+    )
 }

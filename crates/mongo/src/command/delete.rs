@@ -110,7 +110,7 @@ pub(super) fn matching(
     query: &Query,
     most: usize,
 ) -> Outcome<Vec<Vec<u8>>> {
-    let reads = call.shared.store.reads();
+    let reads = call.reads();
     let Some(collection) = reads.collection(name) else {
         return Ok(Vec::new());
     };

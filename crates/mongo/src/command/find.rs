@@ -11,7 +11,7 @@ use drumlin_doc_store::Outcome;
 use crate::cursors::Source;
 use crate::query::{Query, source};
 
-use super::call::Call;
+use super::call::{Call, is_by_id, is_of_any};
 use super::cursor::first_batch;
 use super::shape::Shape;
 
@@ -83,43 +83,18 @@ pub(super) fn query(call: &Call<'_>) -> Parsed<(Query, Option<Projection>)> {
 /// Whether it looks up one document by its `_id`, and does nothing more with it than to leave out fields.
 pub(super) fn is_lookup(call: &Call<'_>) -> bool {
     let is_plain = |name: &str, value: Value<'_>| match name {
-        "filter" => {
-            let mut fields = Document(value.bytes).iter();
-            let is_id = |it: Element<'_>| it.name == b"_id" && is_scalar(it.value.kind);
-            value.kind == Kind::Document
-                && fields.next().is_some_and(is_id)
-                && fields.next().is_none()
-        }
+        "filter" => is_by_id(value),
         "projection" => {
             let is_flag =
                 |it: Element<'_>| it.value.kind == Kind::Bool || it.value.kind.is_number();
             value.kind == Kind::Document && Document(value.bytes).iter().all(is_flag)
         }
-        "limit"
-        | "batchSize"
-        | "singleBatch"
-        | "$db"
-        | "lsid"
-        | "$readPreference"
-        | "maxTimeMS"
-        | "comment"
-        | "apiVersion"
-        | "apiStrict"
-        | "apiDeprecationErrors" => true,
-        _ => false,
+        "limit" | "batchSize" | "singleBatch" => true,
+        _ => is_of_any(name),
     };
     let has_filter = call.body.get("filter").is_some();
     let mut arguments = call.body.iter().skip(1);
-    call.name == "find" && has_filter && arguments.all(|it| is_plain(it.name_str(), it.value))
-}
-
-/// Whether a value of `_id` is compared as it is.
-fn is_scalar(kind: Kind) -> bool {
-    kind.is_number()
-        || matches!(
-            kind,
-            Kind::String | Kind::ObjectId | Kind::Binary | Kind::Date
-        )
+    has_filter && arguments.all(|it| is_plain(it.name_str(), it.value))
 }
 
 /// See the module.

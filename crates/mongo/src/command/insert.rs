@@ -1,14 +1,22 @@
 //! `insert`.
 
+use drumlin::ErrorKind;
 use drumlin_doc::{Builder, Code, Document, Refusal};
-use drumlin_doc_store::{Inserted, Name, Outcome};
+use drumlin_doc_store::{Failure, Inserted, Name, Outcome, Pace};
 
 use crate::shared::Shared;
 use crate::wire::limits::WRITES_MAX;
 
-use super::call::Call;
+use super::call::{Call, is_of_any, not_at_once};
 use super::shape::Shape;
 use super::write_reply::write_errors;
+
+/// Whether it is short, and waits for no sync.
+pub(super) fn is_short(call: &Call<'_>) -> bool {
+    let is_plain = |name: &str| matches!(name, "documents" | "ordered" | "writeConcern");
+    let mut arguments = call.body.iter().skip(1).map(|it| it.name_str());
+    arguments.all(|name| is_plain(name) || is_of_any(name)) && call.syncs_writes() == Ok(false)
+}
 
 /// See the module.
 pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
@@ -29,9 +37,15 @@ pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
         .map(|document| call.shared.with_id(*document))
         .collect();
     let documents: Vec<Document<'_>> = with_ids.iter().map(|document| Document(document)).collect();
+    let done = match call.pace {
+        Pace::InTurn => insert_into(call.shared, &name, &documents, ordered),
+        Pace::AtOnce => insert_at_once(call.shared, &name, &documents, ordered),
+    };
     let counters = &call.shared.counters;
-    counters.inserts.add(documents.len() as u64);
-    let done = insert_into(call.shared, &name, &documents, ordered)?;
+    if !matches!(&done, Err(Failure::Engine(error)) if error.kind() == ErrorKind::Incomplete) {
+        counters.inserts.add(documents.len() as u64);
+    }
+    let done = done?;
     counters.inserted.add(done.count);
     let mut reply = Builder::new();
     reply.count("n", done.count);
@@ -52,6 +66,18 @@ pub(super) fn insert_into(
         }
         shared.store.create(name)?;
     }
+}
+
+fn insert_at_once(
+    shared: &Shared,
+    name: &Name,
+    documents: &[Document<'_>],
+    ordered: bool,
+) -> Outcome<Inserted> {
+    let store = &shared.store;
+    let done = store.insert_paced(name, documents, ordered, Pace::AtOnce)?;
+    // A collection is made in its turn.
+    done.ok_or_else(not_at_once)
 }
 
 /// # Errors

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drumlin::ErrorKind;
 use drumlin_doc::{Builder, Code, Document, Refusal};
-use drumlin_doc_store::{Failure, Outcome};
+use drumlin_doc_store::{Failure, Outcome, Pace};
 
 use crate::auth::{Need, may};
 use crate::counters::COMMANDS_MAX;
@@ -121,12 +121,23 @@ pub(crate) fn run(
     told(&call, outcome, begin)
 }
 
-/// The reply to a command, if it looks up one document for which the disk need not be read.
-pub(crate) fn run_at_once(shared: &Shared, connection: u64, body: Document<'_>) -> Option<Vec<u8>> {
+/// The reply to a command, if it is about one document, or few new ones, and need not wait. Otherwise nothing was done.
+pub(crate) fn run_at_once(
+    shared: &Shared,
+    connection: u64,
+    body: Document<'_>,
+    sequences: &[(&str, Vec<Document<'_>>)],
+) -> Option<Vec<u8>> {
     let begin = shared.env.clock.monotonic();
-    let mut call = call(shared, connection, body, &[]);
-    call.is_at_once = true;
-    if !find::is_lookup(&call) {
+    let mut call = call(shared, connection, body, sequences);
+    call.pace = Pace::AtOnce;
+    let is_short = match call.name {
+        "find" => find::is_lookup(&call),
+        "insert" => insert::is_short(&call),
+        "update" => update::is_of_one_id(&call),
+        _ => false,
+    };
+    if !is_short {
         return None;
     }
     let outcome = run_call(&call);
@@ -151,7 +162,7 @@ fn call<'a>(
         name: first.map(|first| first.name_str()).unwrap_or_default(),
         body,
         sequences,
-        is_at_once: false,
+        pace: Pace::InTurn,
     }
 }
 

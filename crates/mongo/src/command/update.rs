@@ -1,14 +1,14 @@
 //! `update`.
 
 use drumlin_doc::{
-    ArrayFilter, Builder, Code, Document, Filter, Kind, Moment, OwnedValue, Refusal, Scope, Sort,
-    Update, Value,
+    ArrayFilter, Builder, Code, Document, Element, Filter, Kind, Moment, OwnedValue, Refusal,
+    Scope, Sort, Update, Value,
 };
-use drumlin_doc_store::{Failure, Name, Outcome, Step};
+use drumlin_doc_store::{Failure, Name, Outcome, Pace, Step};
 
 use crate::query::Query;
 
-use super::call::{Call, hint_of};
+use super::call::{Call, hint_of, is_by_id, is_of_any, not_at_once};
 use super::change::Change;
 use super::delete::matching;
 use super::first::first;
@@ -30,6 +30,8 @@ const SHAPES: &[(&str, Shape)] = &[
 ];
 /// How often an upsert begins anew when others make and remove its document.
 const UPSERT_TRIES: usize = 100;
+/// Longest document that is changed at once.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// A change of what a query finds.
 pub(super) struct Statement {
@@ -48,6 +50,24 @@ pub(super) struct Done {
     pub(super) upserted: Option<OwnedValue>,
 }
 
+/// Whether it changes one document, by its `_id`, and waits for no sync.
+pub(super) fn is_of_one_id(call: &Call<'_>) -> bool {
+    let is_plain = |name: &str| matches!(name, "updates" | "ordered" | "writeConcern");
+    let mut arguments = call.body.iter().skip(1).map(|it| it.name_str());
+    let is_short = arguments.all(|name| is_plain(name) || is_of_any(name));
+    let statements = call.documents("updates");
+    let Some([statement]) = statements.as_deref().ok().filter(|_| is_short) else {
+        return false;
+    };
+    let is_plain = |it: Element<'_>| match it.name {
+        b"q" => is_by_id(it.value),
+        b"u" => it.value.kind == Kind::Document,
+        b"multi" | b"upsert" => !it.value.is_truthy(),
+        _ => false,
+    };
+    statement.iter().all(is_plain) && call.syncs_writes() == Ok(false)
+}
+
 /// See the module.
 pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(
@@ -61,7 +81,6 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     let scope = call.scope()?;
     let name = call.collection()?;
     let statements = statements(call, "updates", SHAPES)?;
-    call.shared.counters.updates.add(statements.len() as u64);
     let ordered = call.is_ordered();
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
@@ -76,6 +95,7 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
             break;
         }
     }
+    call.shared.counters.updates.add(statements.len() as u64);
     call.shared.counters.updated.add(modified);
     call.shared.counters.inserted.add(upserted.len() as u64);
     let mut reply = Builder::new();
@@ -233,8 +253,12 @@ pub(super) fn change(
 ) -> Outcome<Option<Changed>> {
     let moment = moment(call, statement, false);
     let mut after = None;
-    let modified = call.shared.store.modify(name, id, &mut |document| {
+    let store = &call.shared.store;
+    let modified = store.modify_paced(name, id, call.pace, &mut |document| {
         after = None;
+        if call.pace == Pace::AtOnce && document.0.len() > AT_ONCE_BYTES_MAX {
+            return Err(not_at_once());
+        }
         if !statement.query.filter.matches(document)? {
             return Ok(Step::Keep);
         }
