@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{
-    ColumnFamily, Db, Error, FamilyOptions, Options, Result, Tuning, UInt64Add, WriteBatch,
-    WriteOptions,
+    ColumnFamily, Db, Error, FamilyOptions, Options, Result, TableFormat, Tuning, UInt64Add,
+    WriteBatch, WriteOptions,
 };
 
 use crate::layout::FORMAT;
@@ -37,6 +37,7 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<(Db, Families)> {
             .unwrap_or_else(|| options.tuning.clone())
     };
     let docs = FamilyOptions {
+        table_format: Some(TableFormat::Searchable),
         tuning: Some(tuning),
         ..base.clone()
     };

@@ -59,12 +59,7 @@ pub(crate) struct CatalogLock<'a>(&'a Locks);
 
 impl Locks {
     /// Takes all `keys`, and a share of the collection. `None` where it would wait and must not.
-    pub(crate) fn keys(
-        &self,
-        ident: Ident,
-        mut keys: Vec<u64>,
-        pace: Pace,
-    ) -> Option<Held<'_>> {
+    pub(crate) fn keys(&self, ident: Ident, mut keys: Vec<u64>, pace: Pace) -> Option<Held<'_>> {
         keys.sort_unstable();
         keys.dedup();
         let mut state = self.state.lock();

@@ -286,7 +286,9 @@ mod tests {
             assert_eq!(at_once[8..], reply(&slow, message)[8..]);
         }
         let journaled = |body: &mut Builder| {
-            body.open(Kind::Document, "writeConcern").bool("j", true).close();
+            body.open(Kind::Document, "writeConcern")
+                .bool("j", true)
+                .close();
         };
         let mut new = Builder::new();
         new.i32("_id", 9);
@@ -294,8 +296,12 @@ mod tests {
             write("insert", "documents", &new.finish(), &journaled),
             write("delete", "deletes", &[5, 0, 0, 0, 0], &plain),
             update("n", "$inc", 1, &plain),
-            update("_id", "$inc", 1, &|one| drop(one.bool("upsert", true))),
-            update("_id", "$inc", 1, &|one| drop(one.bool("multi", true))),
+            update("_id", "$inc", 1, &|one| {
+                one.bool("upsert", true);
+            }),
+            update("_id", "$inc", 1, &|one| {
+                one.bool("multi", true);
+            }),
             insert(10, &"long ".repeat(4000)),
         ];
         for other in &others {
@@ -308,7 +314,13 @@ mod tests {
         assert_eq!(reply(&quick, &find)[8..], reply(&slow, &find)[8..]);
         let counts = |shared: &Shared| {
             let counters = &shared.counters;
-            [&counters.inserts, &counters.inserted, &counters.updates, &counters.updated].map(|it| it.get())
+            [
+                &counters.inserts,
+                &counters.inserted,
+                &counters.updates,
+                &counters.updated,
+            ]
+            .map(|it| it.get())
         };
         assert_eq!(counts(&quick), counts(&slow));
         for long in ["x", "longer "] {

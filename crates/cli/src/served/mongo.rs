@@ -2,6 +2,7 @@
 //! command line starts. A record is a document: its key is `_id`, and the parts of its value between TABs are fields, as a program that
 //! keeps reviews has them.
 
+use core::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ const BEFORE_DOCUMENT: usize = 21;
 
 /// The loopback, at a port that is free.
 fn anywhere() -> Address {
-    Address::Tcp((std::net::Ipv4Addr::LOCALHOST, 0).into())
+    Address::Tcp((Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// What the server is asked for that stands beside the store: the engines are opened past the page cache where memory cannot be
