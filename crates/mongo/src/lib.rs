@@ -16,6 +16,7 @@ mod command;
 mod counters;
 mod cursors;
 mod embedded;
+mod held;
 mod net;
 mod page;
 mod pipeline;

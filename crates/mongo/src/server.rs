@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::{Error, Options, Result};
+use drumlin::{Account, Error, Options, Result};
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc_store::{Store, StoreOptions};
@@ -15,7 +15,7 @@ use drumlin_fs::net::{
 };
 
 use crate::answer::answer_at_once;
-use crate::net::connection::{Client, Next};
+use crate::net::connection::{Client, Next, READ_BYTES};
 use crate::net::scrape::Scrapers;
 use crate::net::tls::{Greeting, TlsOptions};
 use crate::net::workers::{Job, Left, Workers};
@@ -88,6 +88,10 @@ pub struct Server {
     /// Those that wait, by the time when that ends.
     waiting: BTreeSet<(Duration, u64)>,
     next: u64,
+    /// For what clients have sent and are sent.
+    account: Arc<Account>,
+    /// What is read from sockets goes through here.
+    space: Vec<u8>,
     asked: Arc<AtomicBool>,
 }
 
@@ -126,6 +130,7 @@ impl Server {
             .metrics
             .map(|address| Scrapers::listen(&*options.network, &*poller, &address, METRICS));
         let scrapers = scrapers.transpose()?;
+        let account = shared.store().db().budget().account("connections");
         let workers = Workers::start(Arc::clone(&shared), poller.waker())?;
         Ok(Self {
             shared,
@@ -137,6 +142,8 @@ impl Server {
             clients: HashMap::new(),
             waiting: BTreeSet::new(),
             next: METRICS.0 + 1,
+            account,
+            space: vec![0; READ_BYTES],
             asked: Arc::default(),
         })
     }
@@ -210,7 +217,7 @@ impl Server {
             let id = self.next;
             self.next += 1;
             // A client that is gone already concerns nobody else.
-            if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone())
+            if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone(), &self.account)
             {
                 self.clients.insert(id, Arc::new(Mutex::new(client)));
                 self.shared.counters.connections.add(1);
@@ -243,13 +250,13 @@ impl Server {
 
     /// Something can be done for a client.
     fn heard(&mut self, id: u64, is_readable: bool) {
-        let Some(client) = self.clients.get(&id) else {
+        let Some(client) = self.clients.get(&id).map(Arc::clone) else {
             return;
         };
         let mut held = client.lock();
         let outcome = match (held.is_busy, is_readable) {
             (true, _) => held.ignore(&*self.poller),
-            (false, true) => held.read(),
+            (false, true) => held.read(&mut self.space),
             (false, false) => Ok(()),
         };
         drop(held);

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin::Account;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
 
 use drumlin_tls::Tls;
 
+use crate::held::Held;
 use crate::wire::header::Header;
 
 use super::tls::{Greeting, TlsMode, is_hello};
 
-/// Bytes that are read from a socket at a time.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes that are read from a socket at a time: the space that a read needs.
+pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Buffers above this are given back when they are empty.
 const KEPT_BYTES: usize = 64 << 10;
 
@@ -34,6 +36,7 @@ pub(crate) struct Client {
     /// A message that is answered later, and when.
     waiting: Option<(Duration, Vec<u8>)>,
     interest: Option<Interest>,
+    held: Held,
 }
 
 /// What can be done for a client.
@@ -57,6 +60,7 @@ impl Client {
         poller: &dyn Poller,
         token: Token,
         greeting: Option<Greeting>,
+        account: &Arc<Account>,
     ) -> Result<Self> {
         socket.set_nodelay(true)?;
         poller.register(&*socket, token, Interest::Read)?;
@@ -70,20 +74,21 @@ impl Client {
             has_ended: false,
             waiting: None,
             interest: Some(Interest::Read),
+            held: Held::new(account),
         })
     }
 
-    /// Reads what has come, up to a bound.
+    /// Reads what has come, through `space`, and no more than that has room for.
     ///
     /// # Errors
     /// Where the peer does not keep to TLS, or does not speak it and has to.
-    pub(crate) fn read(&mut self) -> Result<()> {
+    pub(crate) fn read(&mut self, space: &mut [u8]) -> Result<()> {
         if let Some(tls) = &mut self.tls {
-            tls.read(&mut *self.socket, &mut self.input, READ_BYTES)?;
+            tls.read(&mut *self.socket, &mut self.input, space.len())?;
             self.has_ended |= tls.has_ended();
             return Ok(());
         }
-        self.read_plain();
+        self.read_plain(space);
         let Some(greeting) = &self.greeting else {
             return Ok(());
         };
@@ -106,23 +111,23 @@ impl Client {
         Ok(())
     }
 
-    fn read_plain(&mut self) {
-        let len = self.input.len();
-        self.input.resize(len + READ_BYTES, 0);
-        let received = match self.input.get_mut(len..) {
-            Some(space) => self.socket.read(space),
-            None => Ok(Received::NotNow),
-        };
-        let kept = match received {
-            Ok(Received::Bytes(bytes)) => bytes,
-            Ok(Received::NotNow) => 0,
-            // A peer that is gone takes no replies either: the write tells it.
-            Ok(Received::End) | Err(_) => {
-                self.has_ended = true;
-                0
+    fn read_plain(&mut self, space: &mut [u8]) {
+        match self.socket.read(space) {
+            Ok(Received::Bytes(bytes)) => {
+                let received = space.get(..bytes).unwrap_or_default();
+                self.input.extend_from_slice(received);
+                self.count();
             }
-        };
-        self.input.truncate(len + kept);
+            Ok(Received::NotNow) => {}
+            // A peer that is gone takes no replies either: the write tells it.
+            Ok(Received::End) | Err(_) => self.has_ended = true,
+        }
+    }
+
+    /// Charges its buffers to the budget.
+    fn count(&mut self) {
+        self.held
+            .set(self.input.capacity() + self.out.capacity());
     }
 
     /// The next message, if it is whole, and nothing stands before it.
@@ -232,6 +237,7 @@ impl Client {
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
             self.input = Vec::new();
         }
+        self.count();
         Ok(())
     }
 
@@ -286,7 +292,8 @@ mod tests {
         let mut peer = network.connect(&address).expect("connects");
         let accepted = listener.accept().expect("accepts").expect("there is one");
         let poller = network.poller().expect("a poller");
-        let mut client = Client::new(accepted, &*poller, Token(1), None).expect("registers");
+        let account = drumlin_base::MemoryBudget::new(1 << 20).account("connections");
+        let mut client = Client::new(accepted, &*poller, Token(1), None, &account).expect("registers");
         let (at, later) = (Duration::from_secs(1), Duration::from_secs(2));
         client.wait(b"a reply of 21 bytes!!".to_vec(), b"hello".to_vec(), at);
         let mut heard = Vec::new();

@@ -132,6 +132,11 @@ impl Group {
         }
     }
 
+    /// About the memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The groups.
     pub(super) fn finish(mut self) -> Vec<Vec<u8>> {
         if self.buckets.is_some() {

@@ -158,6 +158,7 @@ impl Pipeline {
                 }
                 Stage::Group(group) => {
                     group.push(Document(&made))?;
+                    self.held.set(group.bytes());
                     return Ok(true);
                 }
                 Stage::Count(_, count) => {
@@ -166,6 +167,7 @@ impl Pipeline {
                 }
                 Stage::Sample(sample) => {
                     self.bytes += sample.push(made);
+                    self.held.set(self.bytes);
                     return self.bounded();
                 }
                 Stage::Facet(pipelines) => {

@@ -5,6 +5,7 @@ use drumlin_doc::{
     Value,
 };
 
+use crate::held::Held;
 use crate::sorting::Sorter;
 use crate::statistics::CollectionStatistics;
 use crate::wire::limits::STAGES_MAX;
@@ -48,6 +49,8 @@ pub(crate) struct Pipeline {
     pub(super) out: Sorter,
     /// Of samples.
     pub(super) bytes: usize,
+    /// For groups and samples.
+    pub(super) held: Held,
 }
 
 impl Pipeline {
@@ -85,6 +88,7 @@ impl Pipeline {
             stages,
             out: Sorter::new(Sort::default(), u64::MAX, &workspace),
             bytes: 0,
+            held: running.workspace.hold(),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use drumlin_doc_store::Outcome;
 
+use crate::held::Held;
+
 use super::run::{Record, Run, RunReader};
-use super::scratch::Held;
 
 /// What a file takes in memory while it is read, where documents are not large: a chunk, and the same compressed.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -58,7 +59,7 @@ impl Merge {
     /// # Errors
     /// Of the files.
     pub(super) fn new(runs: Vec<Run>, most: usize, mut held: Held) -> Outcome<Self> {
-        held.grow_to(runs.len() * BUFFER_BYTES);
+        held.set(runs.len() * BUFFER_BYTES);
         let mut merge = Self {
             readers: runs.into_iter().map(RunReader::new).collect(),
             heads: BinaryHeap::new(),

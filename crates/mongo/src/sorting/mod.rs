@@ -7,11 +7,11 @@ mod scratch;
 use drumlin_doc::{Code, Document, Refusal, Sort};
 use drumlin_doc_store::{Failure, Outcome};
 
+use crate::held::Held;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use merge::Merge;
 use run::{Record, Run};
-use scratch::Held;
 
 pub(crate) use scratch::{Scratch, Workspace};
 
@@ -66,7 +66,7 @@ impl Sorter {
         let record = Record { key, document };
         self.bytes += record.bytes();
         self.kept.push(record);
-        self.held.grow_to(self.bytes);
+        self.held.set(self.bytes);
         let limit = self.workspace.scratch.limit();
         let is_full = self.kept.len() / 2 >= self.most.max(512);
         if is_full || self.bytes > limit {

@@ -1,4 +1,4 @@
-//! The memory that sorts take, and the directory for what is beyond it.
+//! The memory that queries keep documents in, and the directory for what sorts have beyond it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use drumlin_doc_store::Outcome;
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
 use crate::counters::Count;
+use crate::held::Held;
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::run::{Record, Run, RunWriter};
@@ -21,8 +22,6 @@ const BUDGET_SHARE: usize = 16;
 const LIMIT_LEAST: usize = 256 << 10;
 /// Disk space that is left to the data.
 const FREE_BYTES_KEPT: u64 = 512 << 20;
-/// Steps in which memory is charged.
-const STEP_BYTES: usize = 64 << 10;
 
 /// See the module. Any thread may use it.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ impl Scratch {
         Arc::new(Self {
             files,
             dir,
-            account: budget.account("sorts"),
+            account: budget.account("queries"),
             budget,
             limit: AtomicUsize::new(STAGE_BYTES_MAX),
             next: AtomicU64::new(0),
@@ -75,10 +74,7 @@ impl Scratch {
 
     /// Memory that is charged to the budget as long as it is held.
     pub(super) fn hold(&self) -> Held {
-        Held {
-            account: Arc::clone(&self.account),
-            bytes: 0,
-        }
+        Held::new(&self.account)
     }
 
     /// # Errors
@@ -127,32 +123,13 @@ impl Workspace {
         }
     }
 
+    /// Memory that is charged to the budget as long as it is held.
+    pub(crate) fn hold(&self) -> Held {
+        self.scratch.hold()
+    }
+
     /// The same, for results: files are allowed.
     pub(crate) fn of_results(&self) -> Self {
         Self::new(&self.scratch, true)
-    }
-}
-
-/// See [`Scratch::hold`].
-#[derive(Debug)]
-pub(crate) struct Held {
-    account: Arc<Account>,
-    bytes: usize,
-}
-
-impl Held {
-    /// Charges what is missing to `bytes`; nothing is given back before the end.
-    pub(super) fn grow_to(&mut self, bytes: usize) {
-        if bytes > self.bytes {
-            let bytes = bytes.next_multiple_of(STEP_BYTES);
-            self.account.charge(bytes - self.bytes);
-            self.bytes = bytes;
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.account.release(self.bytes);
     }
 }
