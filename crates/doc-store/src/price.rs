@@ -199,8 +199,10 @@ impl<'p> Counter<'p> {
             return Ok(self.documents);
         }
         if !self.is_over {
-            let [part, whole] =
-                reads.entries_about(self.of_index, [self.ranges, &[self.whole.clone()]])?;
+            let [part, whole] = reads.entries_about(
+                self.of_index,
+                [self.ranges, std::slice::from_ref(&self.whole)],
+            )?;
             // Tables that have most of it tell how the rest is, which memtables have.
             if whole >= self.documents / 2 && whole > 0 {
                 let share = part as f64 / whole as f64;

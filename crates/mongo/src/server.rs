@@ -217,8 +217,13 @@ impl Server {
             let id = self.next;
             self.next += 1;
             // A client that is gone already concerns nobody else.
-            if let Ok(client) = Client::new(socket, &*self.poller, Token(id), self.greeting.clone(), &self.account)
-            {
+            if let Ok(client) = Client::new(
+                socket,
+                &*self.poller,
+                Token(id),
+                self.greeting.clone(),
+                &self.account,
+            ) {
                 self.clients.insert(id, Arc::new(Mutex::new(client)));
                 self.shared.counters.connections.add(1);
             }

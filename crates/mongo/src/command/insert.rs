@@ -8,6 +8,7 @@ use crate::shared::Shared;
 use crate::wire::limits::WRITES_MAX;
 
 use super::call::{Call, is_of_any, not_at_once};
+use super::concerns::syncs_writes;
 use super::shape::Shape;
 use super::write_reply::write_errors;
 
@@ -15,7 +16,8 @@ use super::write_reply::write_errors;
 pub(super) fn is_short(call: &Call<'_>) -> bool {
     let is_plain = |name: &str| matches!(name, "documents" | "ordered" | "writeConcern");
     let mut arguments = call.body.iter().skip(1).map(|it| it.name_str());
-    arguments.all(|name| is_plain(name) || is_of_any(name)) && call.syncs_writes() == Ok(false)
+    arguments.all(|name| is_plain(name) || is_of_any(name))
+        && syncs_writes(call.name, call.body) == Ok(false)
 }
 
 /// See the module.

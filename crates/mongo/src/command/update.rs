@@ -10,6 +10,7 @@ use crate::query::Query;
 
 use super::call::{Call, hint_of, is_by_id, is_of_any, not_at_once};
 use super::change::Change;
+use super::concerns::syncs_writes;
 use super::delete::matching;
 use super::first::first;
 use super::insert::insert_into;
@@ -65,7 +66,7 @@ pub(super) fn is_of_one_id(call: &Call<'_>) -> bool {
         b"multi" | b"upsert" => !it.value.is_truthy(),
         _ => false,
     };
-    statement.iter().all(is_plain) && call.syncs_writes() == Ok(false)
+    statement.iter().all(is_plain) && syncs_writes(call.name, call.body) == Ok(false)
 }
 
 /// See the module.

@@ -126,8 +126,7 @@ impl Client {
 
     /// Charges its buffers to the budget.
     fn count(&mut self) {
-        self.held
-            .set(self.input.capacity() + self.out.capacity());
+        self.held.set(self.input.capacity() + self.out.capacity());
     }
 
     /// The next message, if it is whole, and nothing stands before it.
@@ -293,7 +292,8 @@ mod tests {
         let accepted = listener.accept().expect("accepts").expect("there is one");
         let poller = network.poller().expect("a poller");
         let account = drumlin_base::MemoryBudget::new(1 << 20).account("connections");
-        let mut client = Client::new(accepted, &*poller, Token(1), None, &account).expect("registers");
+        let mut client =
+            Client::new(accepted, &*poller, Token(1), None, &account).expect("registers");
         let (at, later) = (Duration::from_secs(1), Duration::from_secs(2));
         client.wait(b"a reply of 21 bytes!!".to_vec(), b"hello".to_vec(), at);
         let mut heard = Vec::new();
