@@ -65,6 +65,28 @@ pub(crate) fn keys_of(fields: &[(Path, bool)], document: Document<'_>) -> Outcom
     Ok(found)
 }
 
+/// The key of a document that has no array on any of the paths, which is its only one.
+pub(crate) fn plain_key(fields: &[(Path, bool)], document: Document<'_>) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    for (path, is_descending) in fields {
+        let value = match advance(Slot::Below(document, 0), path) {
+            Slot::Done(value) => value,
+            Slot::Array(..) => return None,
+            Slot::Absent | Slot::Below(..) => Value::NULL,
+        };
+        append(&mut key, value, *is_descending);
+    }
+    Some(key)
+}
+
+/// Appends a field of a key.
+pub(crate) fn append(key: &mut Vec<u8>, value: Value<'_>, is_descending: bool) {
+    match is_descending {
+        true => keystring::append_descending(key, value),
+        false => keystring::append(key, value),
+    }
+}
+
 /// Paths, and whether each is sorted downwards.
 struct Fields<'f>(&'f [(Path, bool)]);
 
@@ -129,10 +151,7 @@ impl Fields<'_> {
                 }
                 _ => Value::NULL,
             };
-            match is_descending {
-                true => keystring::append_descending(&mut key, value),
-                false => keystring::append(&mut key, value),
-            }
+            append(&mut key, value, *is_descending);
         }
         found.keys.push(key);
         match found.keys.len() > KEYS_MAX {

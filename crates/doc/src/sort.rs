@@ -1,7 +1,6 @@
 //! Sort orders of documents.
 
-use crate::index::keys_of;
-use crate::keystring;
+use crate::index::{append, keys_of, plain_key};
 use crate::path::{Path, candidates};
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -41,6 +40,9 @@ impl Sort {
     /// and an index give the same order. Where there can be none, as a path names a place in an array or different arrays would have to
     /// be combined, each field counts alone.
     pub fn key_of(&self, document: Document<'_>) -> Vec<u8> {
+        if let Some(key) = plain_key(&self.0, document) {
+            return key;
+        }
         let is_plain = !self.0.iter().any(|(path, _)| path.has_numbers());
         let keys = is_plain.then(|| keys_of(&self.0, document).ok()).flatten();
         let least = keys.and_then(|keys| keys.keys.into_iter().next());
@@ -63,10 +65,7 @@ impl Sort {
 fn least_at(document: Document<'_>, (path, is_descending): &(Path, bool)) -> Vec<u8> {
     let key = |value: Value<'_>| {
         let mut bytes = Vec::new();
-        match is_descending {
-            true => keystring::append_descending(&mut bytes, value),
-            false => keystring::append(&mut bytes, value),
-        }
+        append(&mut bytes, value, *is_descending);
         bytes
     };
     let mut best: Option<Vec<u8>> = None;
