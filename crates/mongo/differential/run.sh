@@ -2,7 +2,8 @@
 # Random commands beside other servers of MongoDB's protocol: mongo-java-server from Maven Central and FerretDB with SQLite, as a Go
 # module, which are fetched and started here, and those that run at PEERS ("27101 27102": their ports). OPERATIONS (100,000), SEED (1),
 # DRUMLIN (target/debug/drumlin), PORT (27410 and the next one). See run.py. Needs go and mvn; the work is in target/mongo-differential.
-#   PEERS=27101 OPERATIONS=10000 crates/mongo/differential/run.sh
+#   cargo install secantus-mdb && secantusd-rs --standalone --port 27101 --storage-path DIR
+#   PEERS=27101 crates/mongo/differential/run.sh
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)

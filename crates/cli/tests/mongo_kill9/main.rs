@@ -107,5 +107,5 @@ fn a_killed_server_has_all_that_it_acknowledged_and_its_indexes_are_right() {
     println!(
         "{kills} kills, {acknowledged} commands acknowledged, {cut} cut off, of which {half} had done something"
     );
-    assert!(acknowledged > kills * 20, "{acknowledged} commands");
+    assert!(acknowledged > kills * 5, "{acknowledged} commands");
 }
