@@ -212,6 +212,10 @@ fn filter(document: Document<'_>, depth: usize, scope: Option<&Scope>) -> Outcom
                 return Err(Refusal::new(Code::QueryFeatureNotAllowed, text));
             }
             "$jsonSchema" => parts.push(Filter::Schema(Box::new(Schema::new(element.value)?))),
+            "$text" if scope.is_some() => {
+                let text = "text index required for $text query: there are none in this server";
+                return Err(Refusal::new(Code::IndexNotFound, text));
+            }
             _ if name.starts_with('$') => {
                 return Err(Refusal::bad_value(format!(
                     "unknown top level operator: {name}. It is not supported by this server"

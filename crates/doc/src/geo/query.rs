@@ -10,6 +10,9 @@ use super::plane::{Flat, Pair};
 use super::shape::{flat_point, geometry, geometry_of, pair, point, strict_pair};
 use super::sphere::{Geometry, Vector};
 
+/// Most points of a condition: each of its edges is held against each of a document's.
+const POINTS_MAX: usize = 10_000;
+
 /// A condition on a place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeoQuery {
@@ -123,7 +126,7 @@ fn shape_of<'a>(operator: &str, value: Value<'a>) -> Outcome<(&'a str, Value<'a>
 }
 
 fn geometry_in(value: Value<'_>) -> Option<Geometry> {
-    match value.kind {
+    let made = match value.kind {
         Kind::Document if Document(value.bytes).get("type").is_some() => {
             geometry(Document(value.bytes), 0)
         }
@@ -132,14 +135,20 @@ fn geometry_in(value: Value<'_>) -> Option<Geometry> {
             ..Geometry::default()
         }),
         _ => None,
-    }
+    };
+    made.filter(|made| made.size() <= POINTS_MAX)
 }
 
 /// Points, of an array or of a document's fields.
 fn pairs(value: Value<'_>) -> Option<Vec<Pair>> {
     let is_list = matches!(value.kind, Kind::Array | Kind::Document);
     let list = is_list.then_some(Document(value.bytes))?;
-    list.iter().map(|it| strict_pair(it.value)).collect()
+    let pairs = list
+        .iter()
+        .take(POINTS_MAX + 1)
+        .map(|it| strict_pair(it.value));
+    let pairs: Vec<_> = pairs.collect::<Option<_>>()?;
+    (pairs.len() <= POINTS_MAX).then_some(pairs)
 }
 
 /// A center and a radius.

@@ -104,6 +104,28 @@ pub(super) fn arcs(points: &[Vector]) -> impl Iterator<Item = Arc> + '_ {
     points.iter().copied().zip(points.iter().copied().skip(1))
 }
 
+/// The lowest and the highest that an arc may come on the axis of the earth.
+fn height((a, b): Arc) -> (f64, f64) {
+    let bulge = 1.0 - (a.angle(b) / 2.0).cos() + NEAR;
+    let ([.., a], [.., b]) = (a.0, b.0);
+    (a.min(b) - bulge, a.max(b) + bulge)
+}
+
+/// Whether two edges of a ring have more in common than the corner of neighbours.
+fn is_crossed(edges: &[Arc], i: usize, j: usize) -> bool {
+    let (Some(first), Some(second)) = (edges.get(i), edges.get(j)) else {
+        return false;
+    };
+    let is_next = j == i + 1;
+    let is_last = i == 0 && j == edges.len() - 1;
+    match (is_next, is_last) {
+        (true, false) => first.0.is_on(*second) || second.1.is_on(*first),
+        (false, true) => first.1.is_on(*second) || second.0.is_on(*first),
+        (true, true) => false,
+        (false, false) => meet(*first, *second),
+    }
+}
+
 /// A closed line without crossings. What is left of it is inside.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ring {
@@ -116,22 +138,16 @@ impl Ring {
     pub(super) fn new(mut points: Vec<Vector>) -> Option<Self> {
         points.dedup_by(|a, b| a.is_at(*b));
         let edges: Vec<Arc> = arcs(&points).collect();
-        let count = edges.len();
-        if count < 3 {
+        if edges.len() < 3 {
             return None;
         }
-        for (i, first) in edges.iter().enumerate() {
-            for (j, second) in edges.iter().enumerate().skip(i + 1) {
-                let is_next = j == i + 1;
-                let is_last = i == 0 && j == count - 1;
-                // Neighbours have a corner in common, and nothing else.
-                let is_wrong = match (is_next, is_last) {
-                    (true, false) => first.0.is_on(*second) || second.1.is_on(*first),
-                    (false, true) => first.1.is_on(*second) || second.0.is_on(*first),
-                    (true, true) => false,
-                    (false, false) => meet(*first, *second),
-                };
-                if is_wrong {
+        // Only edges whose heights overlap can meet.
+        let mut by_height: Vec<_> = edges.iter().copied().map(height).enumerate().collect();
+        by_height.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
+        for (at, (i, (_, high))) in by_height.iter().enumerate() {
+            let above = by_height.iter().skip(at + 1);
+            for (j, _) in above.take_while(|(_, (low, _))| low <= high) {
+                if is_crossed(&edges, *i.min(j), *i.max(j)) {
                     return None;
                 }
             }
@@ -249,6 +265,13 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
+    /// How many points it has.
+    pub(super) fn size(&self) -> usize {
+        let lines: usize = self.lines.iter().map(Vec::len).sum();
+        let corners: usize = self.polygons.iter().map(|it| it.corners().count()).sum();
+        self.points.len() + lines + corners
+    }
+
     /// Whether all of it is in one of the polygons.
     pub(super) fn is_within(&self, polygons: &[Polygon]) -> bool {
         let point = |point: &Vector| polygons.iter().any(|it| it.has(*point));
