@@ -12,7 +12,7 @@ CAPI = target/capi/leveldb
 # The version of RocksDB whose arguments and numbers librocksdb has: 7.8, 8.11, 9.11, 10.10 or 11.8.
 ABI = 7.8
 CAPI_ROCKSDB = target/capi/rocksdb$(if $(filter-out 7.8,$(ABI)),-$(ABI))
-.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-corpus mongo-differential mongo-drivers mongo-specs mongo-ycsb mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: static static-test node node-addon node-bench node-test python python-bench python-test capi capi-rocksdb capi-leveldb capi-asan capi-bench rust-rocksdb-test package redis redis-clients mongo mongo-corpus mongo-differential mongo-drivers mongo-specs mongo-functional mongo-ycsb mongo-test s3-test smallest oldest-rust oldest-rust-there interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -67,6 +67,20 @@ $(MONGO_SPECS): $(MONGO_VENV)/bin/pytest
 mongo-specs: $(MONGO_SPECS)
 	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
 	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) $(MONGO_VENV)/bin/python crates/mongo/clients/specs/run.py $(MONGO_SPECS)/test $(SPECS)
+
+# documentdb's functional tests, from a clone of https://github.com/documentdb/functional-tests that FUNCTIONAL names. FOLDERS: some
+# of them, "cursors operator/update". PEER: another server's address, to count what it passes.
+FUNCTIONAL ?=
+FOLDERS ?=
+PEER ?=
+FUNCTIONAL_VENV = target/mongo/functional
+$(FUNCTIONAL_VENV)/bin/pytest:
+	$(PYTHON) -m venv $(FUNCTIONAL_VENV) && $(FUNCTIONAL_VENV)/bin/pip install -q -r $(FUNCTIONAL)/requirements.txt
+mongo-functional:
+	@test -d "$(FUNCTIONAL)/documentdb_tests" || { echo "FUNCTIONAL has to name a clone of https://github.com/documentdb/functional-tests"; exit 2; }
+	$(MAKE) $(FUNCTIONAL_VENV)/bin/pytest FUNCTIONAL=$(FUNCTIONAL)
+	$(if $(DRUMLIN),,$(CARGO) build --locked -p drumlin-cli)
+	DRUMLIN=$(or $(DRUMLIN),$(CURDIR)/target/debug/drumlin) PEER=$(PEER) $(FUNCTIONAL_VENV)/bin/python crates/mongo/clients/functional/run.py $(FUNCTIONAL) $(FOLDERS)
 
 # The BSON corpus of those drivers, from the same archive.
 mongo-corpus: $(MONGO_SPECS)

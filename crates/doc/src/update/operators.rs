@@ -108,16 +108,10 @@ impl Operator {
                 }
                 Ok(Change::Put(array_of(&all)))
             }
-            Self::Pop { first } => match old.filter(|old| old.kind != Kind::Array) {
-                Some(old) => Err(Refusal::type_mismatch(format!(
-                    "Path '{name}' contains an element of non-array type '{}'",
-                    old.kind.name()
-                ))),
-                None => shrink(name, "$pop", old, |all| match *first {
-                    true if !all.is_empty() => drop(all.remove(0)),
-                    _ => drop(all.pop()),
-                }),
-            },
+            Self::Pop { first } => shrink(name, "$pop", old, |all| match *first {
+                true if !all.is_empty() => drop(all.remove(0)),
+                _ => drop(all.pop()),
+            }),
             Self::Pull(test) => {
                 let failed = Failed::default();
                 let change = shrink(name, "$pull", old, |all| {
