@@ -218,10 +218,10 @@ fn order_within(value: Option<Value<'_>>, operand: Value<'_>) -> Option<Ordering
     (is_end || class(value.kind) == class(operand.kind)).then(|| compare(value, operand))
 }
 
-/// Whether one of them is no number, which is neither less nor greater than any.
+/// Whether one of them is no number, which is neither less nor greater than any number.
 fn is_nan(value: Option<Value<'_>>, operand: Value<'_>) -> bool {
     let is_nan = |value: Value<'_>| Number::of(value).is_some_and(Number::is_nan);
-    is_nan(operand) || value.is_some_and(is_nan)
+    operand.kind.is_number() && (is_nan(operand) || value.is_some_and(is_nan))
 }
 
 impl OwnedValue {

@@ -358,6 +358,11 @@ fn what_is_missing_lies_between_the_ends_of_the_order() {
             let found = filter.matches(Document(&doc(document))).expect("no error");
             assert_eq!(found, expected, "{operator} {kind:?} {document}");
         }
+        // What is no number does, too.
+        let mut document = Builder::new();
+        document.f64("a", f64::NAN);
+        let found = filter.matches(Document(&document.finish()));
+        assert_eq!(found.expect("no error"), expected, "{operator} {kind:?}");
     }
 }
 
