@@ -12,11 +12,17 @@ use super::concerns::syncs_writes;
 use super::shape::Shape;
 use super::write_reply::write_errors;
 
-/// Whether it is short, and waits for no sync.
+/// Most documents that are inserted at once.
+const AT_ONCE_MAX: usize = 16;
+
+/// Whether it has few documents, and waits for no sync.
 pub(super) fn is_short(call: &Call<'_>) -> bool {
     let is_plain = |name: &str| matches!(name, "documents" | "ordered" | "writeConcern");
     let mut arguments = call.body.iter().skip(1).map(|it| it.name_str());
-    arguments.all(|name| is_plain(name) || is_of_any(name))
+    let is_plain = arguments.all(|name| is_plain(name) || is_of_any(name));
+    let documents = call.documents("documents");
+    is_plain
+        && documents.is_ok_and(|documents| documents.len() <= AT_ONCE_MAX)
         && syncs_writes(call.name, call.body) == Ok(false)
 }
 
