@@ -29,6 +29,8 @@ pub(super) struct Link {
     connection: Box<dyn Connection>,
     poller: Box<dyn Poller>,
     events: Events,
+    /// What the poller tells of.
+    interest: Interest,
     space: Vec<u8>,
 }
 
@@ -42,6 +44,7 @@ impl Link {
             connection,
             poller,
             events: Events::with_capacity(1),
+            interest: Interest::Write,
             space: vec![0; READ_BYTES],
         };
         while !link.connection.connected()? {
@@ -52,8 +55,11 @@ impl Link {
     }
 
     fn wait(&mut self, interest: Interest) -> Result<()> {
-        self.poller
-            .reregister(&*self.connection, Token(0), interest)?;
+        if self.interest != interest {
+            let token = Token(0);
+            self.poller.reregister(&*self.connection, token, interest)?;
+            self.interest = interest;
+        }
         self.poller.wait(&mut self.events, None)
     }
 
@@ -72,12 +78,14 @@ impl Link {
     /// Waits for some bytes, and shows them.
     pub(super) fn receive(&mut self, show: impl FnOnce(&[u8])) -> Result<()> {
         loop {
+            // A reply is hardly ever there before it is waited for.
+            self.wait(Interest::Read)?;
             match self.connection.read(&mut self.space)? {
                 Received::Bytes(bytes) => {
                     show(self.space.get(..bytes).unwrap_or_default());
                     return Ok(());
                 }
-                Received::NotNow => self.wait(Interest::Read)?,
+                Received::NotNow => {}
                 Received::End => return Err(failed("the server has closed the connection")),
             }
         }
