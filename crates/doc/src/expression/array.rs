@@ -1,5 +1,7 @@
 //! Arrays, documents, and what is computed over many values.
 
+use std::collections::BTreeMap;
+
 use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::{compare, equal};
@@ -7,11 +9,14 @@ use crate::raw::{Document, Element, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 use super::arithmetic::Operand;
-use super::function::BYTES_MAX;
 use super::function::{
-    Arguments, Function, Made, any_null, argument, counted, flag, kind_of, null,
+    Arguments, Function, Made, any_null, argument, array, counted, flag, kind_of, null,
 };
+use super::function::{BYTES_MAX, Growing, within_bound};
 use super::string::place;
+
+/// Bytes of an array without elements.
+const EMPTY_BYTES: usize = 5;
 
 fn elements(value: Value<'_>) -> Option<Vec<Value<'_>>> {
     let array = value.as_array()?;
@@ -213,6 +218,7 @@ pub(super) fn slice(_: &Function, arguments: Arguments<'_>) -> Made {
 
 pub(super) fn concat(_: &Function, arguments: Arguments<'_>) -> Made {
     let mut all = Vec::new();
+    let mut bytes = 0;
     for at in 0..arguments.len() {
         // What is behind it is not looked at.
         let Some(value) = argument(arguments, at) else {
@@ -225,9 +231,12 @@ pub(super) fn concat(_: &Function, arguments: Arguments<'_>) -> Made {
             );
             return refuse(Code::ConcatArrays, text);
         };
+        // The elements of all have at least the bytes that they have here.
+        bytes += value.bytes.len().saturating_sub(EMPTY_BYTES);
+        within_bound(bytes)?;
         all.extend(more);
     }
-    Ok(Some(OwnedValue::array(all)))
+    array(all).map(Some)
 }
 
 pub(super) fn reverse(_: &Function, arguments: Arguments<'_>) -> Made {
@@ -402,9 +411,13 @@ pub(super) fn zip(_: &Function, arguments: Arguments<'_>) -> Made {
                 .copied()
                 .unwrap_or(Value::NULL)
         });
-        OwnedValue::array(cells)
+        array(cells)
     };
-    Ok(Some(OwnedValue::array((0..count).map(one))))
+    let mut out = Growing::default();
+    for at in 0..count {
+        out.push(one(at)?.get())?;
+    }
+    Ok(Some(out.finish()))
 }
 
 pub(super) fn of_object(_: &Function, arguments: Arguments<'_>) -> Made {
@@ -439,7 +452,7 @@ pub(super) fn to_object(_: &Function, arguments: Arguments<'_>) -> Made {
         );
         return refuse(Code::ArrayToObject, text);
     };
-    let mut fields: Vec<(&str, Value<'_>)> = Vec::new();
+    let mut fields = Fields::default();
     for item in all {
         let pair = match (item.kind, elements(item)) {
             (Kind::Array, Some(pair)) => match pair.as_slice() {
@@ -470,20 +483,44 @@ pub(super) fn to_object(_: &Function, arguments: Arguments<'_>) -> Made {
                 "Key field cannot contain an embedded null byte".to_owned(),
             );
         }
-        match fields.iter_mut().find(|(known, _)| *known == name) {
+        fields.put(name.as_bytes(), value);
+    }
+    Ok(Some(OwnedValue::document(fields.finish())))
+}
+
+/// Fields of a document that is made: each name once, where it came first, with the value that came last.
+#[derive(Default)]
+struct Fields<'a> {
+    all: Vec<(&'a [u8], Value<'a>)>,
+    places: BTreeMap<&'a [u8], usize>,
+}
+
+impl<'a> Fields<'a> {
+    fn put(&mut self, name: &'a [u8], value: Value<'a>) {
+        let place = *self.places.entry(name).or_insert(self.all.len());
+        match self.all.get_mut(place) {
             Some((_, known)) => *known = value,
-            None => fields.push((name, value)),
+            None => self.all.push((name, value)),
         }
     }
-    let mut out = Builder::new();
-    for (name, value) in fields {
-        out.value(name, value);
+
+    fn put_all(&mut self, document: Document<'a>) {
+        for element in document {
+            self.put(element.name, element.value);
+        }
     }
-    Ok(Some(OwnedValue::document(out.finish())))
+
+    fn finish(self) -> Vec<u8> {
+        let mut out = Builder::new();
+        for (name, value) in self.all {
+            out.value(name, value);
+        }
+        out.finish()
+    }
 }
 
 pub(super) fn merge(_: &Function, arguments: Arguments<'_>) -> Made {
-    let mut all = Document::EMPTY.0.to_vec();
+    let mut all = Fields::default();
     let over_array = match arguments {
         [Some(only)] => elements(*only),
         _ => None,
@@ -504,27 +541,17 @@ pub(super) fn merge(_: &Function, arguments: Arguments<'_>) -> Made {
             );
             return refuse(Code::MergeObjects, text);
         }
-        all = merged(Document(&all), Document(value.bytes));
+        all.put_all(Document(value.bytes));
     }
-    Ok(Some(OwnedValue::document(all)))
+    Ok(Some(OwnedValue::document(all.finish())))
 }
 
 /// The fields of both; those of the second count.
 pub fn merged(first: Document<'_>, second: Document<'_>) -> Vec<u8> {
-    let mut out = Builder::with_room(first.0.len() + second.0.len());
-    for element in first {
-        let mut over = second.iter().filter(|other| other.name == element.name);
-        out.value(
-            element.name,
-            over.next().map_or(element.value, |over| over.value),
-        );
-    }
-    for element in second {
-        if !first.iter().any(|known| known.name == element.name) {
-            out.value(element.name, element.value);
-        }
-    }
-    out.finish()
+    let mut all = Fields::default();
+    all.put_all(first);
+    all.put_all(second);
+    all.finish()
 }
 
 fn field<'a>(name: &str, arguments: Arguments<'a>) -> Outcome<&'a str> {

@@ -1,7 +1,8 @@
 //! What functions of values are like, and what many of them need.
 
+use crate::build::Builder;
 use crate::code::Code;
-use crate::raw::{OwnedValue, Value};
+use crate::raw::{AsValue, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 /// Most bytes of one value that is made.
@@ -81,10 +82,47 @@ pub(super) fn counted(number: usize) -> Made {
     Ok(Some(whole(i64::try_from(number).unwrap_or(i64::MAX))))
 }
 
+/// An array of values, refused as soon as no document could hold it.
+pub(super) fn array<V: AsValue>(values: impl IntoIterator<Item = V>) -> Outcome<OwnedValue> {
+    let mut out = Growing::default();
+    for value in values {
+        out.push(value.as_value())?;
+    }
+    Ok(out.finish())
+}
+
+/// An array that grows, within the bound of a value.
+#[derive(Default)]
+pub(super) struct Growing {
+    out: Builder,
+    /// Values so far.
+    pub(super) count: u64,
+}
+
+impl Growing {
+    pub(super) fn push(&mut self, value: Value<'_>) -> Outcome<()> {
+        self.out.value(self.count.to_string(), value);
+        self.count += 1;
+        within_bound(self.out.len())
+    }
+
+    pub(super) fn finish(self) -> OwnedValue {
+        OwnedValue {
+            kind: Kind::Array,
+            bytes: self.out.finish(),
+        }
+    }
+}
+
 /// Refuses what no document could hold, so that a few nested doublings do not take all memory.
 pub(super) fn bounded(value: OwnedValue) -> Outcome<OwnedValue> {
-    match value.bytes.len() > BYTES_MAX {
-        false => Ok(value),
+    within_bound(value.bytes.len()).map(|()| value)
+}
+
+/// [`bounded`] for a size.
+pub(super) fn within_bound(bytes: usize) -> Outcome<()> {
+    match bytes > BYTES_MAX {
+        false => Ok(()),
         true => Err(Refusal::new(
             Code::BsonObjectTooLarge,
             format!("an expression made a value of more than {BYTES_MAX} bytes"),

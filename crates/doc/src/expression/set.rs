@@ -6,7 +6,10 @@ use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 
 use super::function::truth;
-use super::function::{Arguments, Function, Made, any_null, flag, kind_of, null};
+use super::function::{Arguments, Function, Made, any_null, array, flag, kind_of, null};
+
+/// Values that `$setUnion` keeps before it looks which are the same.
+const VALUES_KEPT: usize = 1 << 16;
 
 fn values<'a>(name: &str, value: Option<Value<'a>>, code: Code) -> Outcome<Vec<Value<'a>>> {
     match value.and_then(Value::as_array) {
@@ -23,9 +26,14 @@ fn values<'a>(name: &str, value: Option<Value<'a>>, code: Code) -> Outcome<Vec<V
 
 fn set<'a>(name: &str, value: Option<Value<'a>>, code: Code) -> Outcome<Vec<Value<'a>>> {
     let mut all = values(name, value, code)?;
+    once(&mut all);
+    Ok(all)
+}
+
+/// Puts them in order, each once.
+fn once(all: &mut Vec<Value<'_>>) {
     all.sort_by(|a, b| compare(*a, *b));
     all.dedup_by(|a, b| same(*a, *b));
-    Ok(all)
 }
 
 fn has(set: &[Value<'_>], value: Value<'_>) -> bool {
@@ -34,16 +42,21 @@ fn has(set: &[Value<'_>], value: Value<'_>) -> bool {
 
 pub(super) fn union(function: &Function, arguments: Arguments<'_>) -> Made {
     let mut all = Vec::new();
+    let mut most = VALUES_KEPT;
     for value in arguments {
         // What is behind it is not looked at.
         if any_null(std::slice::from_ref(value)) {
             return null();
         }
         all.extend(values(function.name, *value, Code::SetUnion)?);
+        // Arguments that say the same again do not add up.
+        if all.len() > most {
+            once(&mut all);
+            most = most.max(2 * all.len());
+        }
     }
-    all.sort_by(|a, b| compare(*a, *b));
-    all.dedup_by(|a, b| same(*a, *b));
-    Ok(Some(OwnedValue::array(all)))
+    once(&mut all);
+    array(all).map(Some)
 }
 
 pub(super) fn intersection(function: &Function, arguments: Arguments<'_>) -> Made {
@@ -74,14 +87,15 @@ pub(super) fn difference(function: &Function, arguments: Arguments<'_>) -> Made 
     let [first, second] = arguments else {
         return null();
     };
-    let mut gone = set(function.name, *second, Code::SetDifferenceSecond)?;
-    let mut left = Vec::new();
-    for value in values(function.name, *first, Code::SetDifferenceFirst)? {
-        if let Err(at) = gone.binary_search_by(|known| compare(*known, value)) {
-            gone.insert(at, value);
-            left.push(value);
-        }
-    }
+    let gone = set(function.name, *second, Code::SetDifferenceSecond)?;
+    let all = values(function.name, *first, Code::SetDifferenceFirst)?;
+    // The first of each that is the same stays: the order is stable.
+    let mut left: Vec<_> = all.into_iter().enumerate().collect();
+    left.sort_by(|(_, a), (_, b)| compare(*a, *b));
+    left.dedup_by(|(_, a), (_, b)| same(*a, *b));
+    left.retain(|(_, value)| !has(&gone, *value));
+    left.sort_unstable_by_key(|(at, _)| *at);
+    let left = left.into_iter().map(|(_, value)| value);
     Ok(Some(OwnedValue::array(left)))
 }
 

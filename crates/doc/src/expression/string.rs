@@ -6,7 +6,7 @@ use crate::refusal::{Outcome, Refusal};
 
 use super::convert::text_of;
 use super::function::{
-    Arguments, Function, Made, any_null, argument, counted, kind_of, null, whole,
+    Arguments, Function, Made, any_null, argument, array, counted, kind_of, null, whole,
 };
 use super::function::{BYTES_MAX, bounded};
 
@@ -205,9 +205,7 @@ pub(super) fn split(_: &Function, arguments: Arguments<'_>) -> Made {
             "$split requires a non-empty separator",
         ));
     }
-    Ok(Some(OwnedValue::array(
-        input.split(separator).map(OwnedValue::string),
-    )))
+    array(input.split(separator).map(OwnedValue::string)).map(Some)
 }
 
 /// `$indexOfBytes`, `$indexOfCP`.
@@ -230,11 +228,7 @@ pub(super) fn index_of(function: &Function, arguments: Arguments<'_>) -> Made {
     let found = match name {
         "$indexOfBytes" => {
             let end = to.unwrap_or(usize::MAX).min(input.len());
-            let from = from.unwrap_or(0);
-            let within = input.as_bytes().get(from..end);
-            within
-                .and_then(|within| position(within, token.as_bytes()))
-                .map(|at| at + from)
+            position(input, token, from.unwrap_or(0), end)
         }
         _ => {
             let from = from.unwrap_or(0);
@@ -252,11 +246,18 @@ pub(super) fn index_of(function: &Function, arguments: Arguments<'_>) -> Made {
     }
 }
 
-fn position(within: &[u8], token: &[u8]) -> Option<usize> {
-    if token.is_empty() {
-        return Some(0);
+/// The first byte of `token` in `from..end`, which may be within characters. What is found begins and ends with a whole one, so the
+/// search of texts finds it, whose time is linear whatever the two look like.
+fn position(input: &str, token: &str, from: usize, end: usize) -> Option<usize> {
+    if from > end {
+        return None;
     }
-    within.windows(token.len()).position(|part| part == token)
+    if token.is_empty() {
+        return Some(from);
+    }
+    let begin = input.ceil_char_boundary(from);
+    let within = input.get(begin..input.floor_char_boundary(end))?;
+    within.find(token).map(|at| at + begin)
 }
 
 /// A place that an argument names, if it does.
@@ -284,9 +285,9 @@ pub(super) fn place(name: &str, arguments: Arguments<'_>, at: usize) -> Outcome<
     Ok(Some(number))
 }
 
-/// White space and null, as MongoDB trims them.
+/// White space and null, as MongoDB trims them, in their order.
 const WHITE: &[char] = &[
-    '\0', ' ', '\t', '\n', '\u{B}', '\u{C}', '\r', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}',
+    '\0', '\t', '\n', '\u{B}', '\u{C}', '\r', ' ', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}',
     '\u{2002}', '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}',
     '\u{200A}',
 ];
@@ -308,17 +309,20 @@ pub(super) fn trim(function: &Function, arguments: Arguments<'_>) -> Made {
     let chars = match arguments.get(1) {
         Some(Some(chars)) if chars.is_null() => return null(),
         Some(Some(chars)) => {
-            given = text(*chars, || wrong(Code::TrimCharacters, "'chars'", *chars))?
-                .chars()
-                .collect();
+            let chars = text(*chars, || wrong(Code::TrimCharacters, "'chars'", *chars))?;
+            let mut chars: Vec<char> = chars.chars().collect();
+            chars.sort_unstable();
+            chars.dedup();
+            given = chars;
             given.as_slice()
         }
         _ => WHITE,
     };
+    let is_gone = |char: char| chars.binary_search(&char).is_ok();
     string(match name {
-        "$ltrim" => input.trim_start_matches(chars),
-        "$rtrim" => input.trim_end_matches(chars),
-        _ => input.trim_matches(chars),
+        "$ltrim" => input.trim_start_matches(is_gone),
+        "$rtrim" => input.trim_end_matches(is_gone),
+        _ => input.trim_matches(is_gone),
     })
 }
 

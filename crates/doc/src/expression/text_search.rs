@@ -77,8 +77,24 @@ pub(super) fn is_match(function: &Function, arguments: Arguments<'_>) -> Made {
     }
 }
 
+/// Counts characters up to places that only rise, so that each byte is looked at once.
+#[derive(Default)]
+struct Characters {
+    bytes: usize,
+    count: usize,
+}
+
+impl Characters {
+    fn before(&mut self, text: &str, at: usize) -> usize {
+        let more = text.get(self.bytes..at).unwrap_or_default();
+        self.count += more.chars().count();
+        self.bytes = at.max(self.bytes);
+        self.count
+    }
+}
+
 /// A match as it is told: the text, where it begins in characters, and its groups.
-fn described(text: &str, groups: &Captured) -> Vec<u8> {
+fn described(text: &str, groups: &Captured, characters: &mut Characters) -> Vec<u8> {
     let part = |span: &Option<(usize, usize)>| match span {
         Some((from, to)) => OwnedValue::string(text.get(*from..*to).unwrap_or_default()),
         None => Value::NULL.to_owned(),
@@ -86,7 +102,7 @@ fn described(text: &str, groups: &Captured) -> Vec<u8> {
     let mut out = Builder::new();
     if let Some((whole, groups)) = groups.split_first() {
         let from = whole.map_or(0, |(from, _)| from);
-        let before = text.get(..from).unwrap_or_default().chars().count();
+        let before = characters.before(text, from);
         out.value("match", part(whole).get());
         out.value("idx", place_value(before).get());
         out.value("captures", OwnedValue::array(groups.iter().map(part)).get());
@@ -98,8 +114,11 @@ pub(super) fn find(function: &Function, arguments: Arguments<'_>) -> Made {
     let Some((text, pattern)) = parts(function.name, arguments)? else {
         return null();
     };
-    match pattern.captures(text, 0)? {
-        Some(groups) => Ok(Some(OwnedValue::document(described(text, &groups)))),
+    match pattern.within(text)?.captures(0)? {
+        Some(groups) => {
+            let found = described(text, &groups, &mut Characters::default());
+            Ok(Some(OwnedValue::document(found)))
+        }
         None => null(),
     }
 }
@@ -107,11 +126,13 @@ pub(super) fn find(function: &Function, arguments: Arguments<'_>) -> Made {
 pub(super) fn find_all(function: &Function, arguments: Arguments<'_>) -> Made {
     let mut found: Vec<OwnedValue> = Vec::new();
     if let Some((text, pattern)) = parts(function.name, arguments)? {
+        let within = pattern.within(text)?;
+        let mut characters = Characters::default();
         let mut from = 0;
         let mut bytes = 0;
-        while let Some(groups) = pattern.captures(text, from)? {
+        while let Some(groups) = within.captures(from)? {
             let (begin, end) = groups.first().copied().flatten().unwrap_or((from, from));
-            let one = described(text, &groups);
+            let one = described(text, &groups, &mut characters);
             bytes += one.len();
             found.push(OwnedValue::document(one));
             if found.len() > MATCHES_MAX || bytes > super::function::BYTES_MAX {

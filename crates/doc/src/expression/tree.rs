@@ -11,7 +11,10 @@ use crate::refusal::{Outcome, Refusal};
 use crate::sort::Sort;
 
 use super::convert::convert;
-use super::function::{BYTES_MAX, Function, bounded, truth};
+use super::function::{Function, Growing, bounded, truth, within_bound};
+
+/// Most bytes that are made for the arguments of one operator.
+const KEPT_BYTES_MAX: usize = 100 << 20;
 
 /// An expression. Its depth is bounded by [`crate::DEPTH_MAX`].
 #[derive(Clone, Debug, PartialEq)]
@@ -237,14 +240,17 @@ impl Expression {
                 for (name, expression) in fields {
                     if let Some(value) = expression.found(env)? {
                         out.value(name, value.as_value());
+                        within_bound(out.len())?;
                     }
                 }
-                bounded(OwnedValue::document(out.finish())).map(|made| Some(made.into()))
+                Ok(Some(OwnedValue::document(out.finish()).into()))
             }
             Self::Array(items) => {
-                let values = items.iter().map(|item| item.or_null(env));
-                let values: Vec<Got<'_>> = values.collect::<Outcome<_>>()?;
-                bounded(OwnedValue::array(values)).map(|made| Some(made.into()))
+                let mut out = Growing::default();
+                for item in items {
+                    out.push(item.or_null(env)?.as_value())?;
+                }
+                Ok(Some(out.finish().into()))
             }
             Self::Call(function, arguments) => {
                 let values = arguments.iter().map(|argument| match argument {
@@ -253,7 +259,7 @@ impl Expression {
                     argument if function.is_of_dates() => argument.or_null(env).map(Some),
                     argument => argument.found(env),
                 });
-                let values: Vec<Option<Got<'_>>> = values.collect::<Outcome<_>>()?;
+                let values = kept(values)?;
                 let values: Vec<_> = values
                     .iter()
                     .map(|value| value.as_ref().map(AsValue::as_value))
@@ -319,7 +325,7 @@ impl Special {
             }
             Self::Let(variables, inner) => {
                 let values = variables.iter().map(|(_, value)| value.found(env));
-                let values: Vec<Option<Got<'_>>> = values.collect::<Outcome<_>>()?;
+                let values = kept(values)?;
                 let names = variables.iter().map(|(name, _)| name.as_str());
                 let pairs: Vec<_> = names.zip(&values).collect();
                 with_all(env, &pairs, &mut |env| {
@@ -330,26 +336,26 @@ impl Special {
                 let Some(elements) = over.elements(env, "$map", Code::MapInput)? else {
                     return Ok(Some(Got::of(Value::NULL)));
                 };
-                let mut out = Array::default();
+                let mut out = Growing::default();
                 over.each(env, &elements, &mut |env, _| {
                     out.push(inner.or_null(env)?.as_value())?;
                     Ok(true)
                 })?;
-                Ok(Some(out.finish()))
+                Ok(Some(out.finish().into()))
             }
             Self::Filter(over, condition, limit) => {
                 let Some(elements) = over.elements(env, "$filter", Code::FilterInput)? else {
                     return Ok(Some(Got::of(Value::NULL)));
                 };
                 let most = filter_limit(limit.found(env)?)?;
-                let mut out = Array::default();
+                let mut out = Growing::default();
                 over.each(env, &elements, &mut |env, element| {
                     if condition.holds(env)? {
                         out.push(element)?;
                     }
                     Ok(out.count < most)
                 })?;
-                Ok(Some(out.finish()))
+                Ok(Some(out.finish().into()))
             }
             Self::Reduce(input, initial, inner) => reduce(env, input, initial, inner),
             Self::SortArray(input, order) => sort_array(env, input, order),
@@ -371,6 +377,26 @@ impl Special {
             Self::Random(random) => Ok(Some(OwnedValue::double(random.next()).into())),
         }
     }
+}
+
+/// Values that are needed at a time, refused where too much of them was made.
+fn kept<'e>(values: impl Iterator<Item = Found<'e>>) -> Outcome<Vec<Option<Got<'e>>>> {
+    let mut all = Vec::new();
+    let mut bytes = 0;
+    for value in values {
+        let value = value?;
+        if let Some(Cow::Owned(made)) = value.as_ref().map(|value| &value.bytes) {
+            bytes += made.len();
+        }
+        if bytes > KEPT_BYTES_MAX {
+            return Err(Refusal::new(
+                Code::MemoryLimit,
+                format!("the arguments of an operator have more than {KEPT_BYTES_MAX} bytes"),
+            ));
+        }
+        all.push(value);
+    }
+    Ok(all)
 }
 
 fn filter_limit(limit: Option<Got<'_>>) -> Outcome<u64> {
@@ -404,35 +430,6 @@ fn with_all<'e>(
         variables: Some(&variables),
     };
     with_all(&env, rest, inner)
-}
-
-/// An array that grows, within the bound of a value.
-#[derive(Default)]
-struct Array {
-    out: Builder,
-    count: u64,
-}
-
-impl Array {
-    fn push(&mut self, value: Value<'_>) -> Outcome<()> {
-        self.out.value(self.count.to_string(), value);
-        self.count += 1;
-        match self.out.len() > BYTES_MAX {
-            true => bounded(OwnedValue {
-                kind: Kind::Array,
-                bytes: vec![0; self.out.len()],
-            })
-            .map(|_| ()),
-            false => Ok(()),
-        }
-    }
-
-    fn finish<'e>(self) -> Got<'e> {
-        Got::from(OwnedValue {
-            kind: Kind::Array,
-            bytes: self.out.finish(),
-        })
-    }
 }
 
 impl Over {

@@ -50,6 +50,30 @@ fn build(text: &str) -> Result<Regex, String> {
 /// A match: where it begins and ends, and the same of each group.
 pub(crate) type Captured = Vec<Option<(usize, usize)>>;
 
+/// A text that an expression is looked for in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within<'a> {
+    regex: &'a Regex,
+    text: &'a str,
+}
+
+impl Within<'_> {
+    /// The first match from byte `from` on, with its groups.
+    ///
+    /// # Errors
+    /// As of [`Pattern::is_match`].
+    pub(crate) fn captures(&self, from: usize) -> Outcome<Option<Captured>> {
+        let found = self.regex.captures_from_pos(self.text, from);
+        let found = found.map_err(|_| Pattern::too_long())?;
+        Ok(found.map(|found| {
+            let groups = found.iter();
+            groups
+                .map(|group| group.map(|group| (group.start(), group.end())))
+                .collect()
+        }))
+    }
+}
+
 impl Pattern {
     /// The expression `pattern` with any of the options `imsx`; `u` says nothing.
     ///
@@ -115,19 +139,13 @@ impl Pattern {
         self.of(text)?.is_match(text).map_err(|_| Self::too_long())
     }
 
-    /// The first match from byte `from` on, with its groups.
+    /// Matches within `text`, which is looked at once to choose the translation.
     ///
     /// # Errors
-    /// As of [`Pattern::is_match`].
-    pub(crate) fn captures(&self, text: &str, from: usize) -> Outcome<Option<Captured>> {
-        let found = self.of(text)?.captures_from_pos(text, from);
-        let found = found.map_err(|_| Self::too_long())?;
-        Ok(found.map(|found| {
-            let groups = found.iter();
-            groups
-                .map(|group| group.map(|group| (group.start(), group.end())))
-                .collect()
-        }))
+    /// `Location51091` where the translation for `text` is too large.
+    pub(crate) fn within<'a>(&'a self, text: &'a str) -> Outcome<Within<'a>> {
+        let regex = self.of(text)?;
+        Ok(Within { regex, text })
     }
 
     fn of(&self, text: &str) -> Outcome<&Regex> {

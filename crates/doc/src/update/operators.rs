@@ -101,11 +101,7 @@ impl Operator {
             Self::Push(push) => Ok(Change::Put(push.apply(elements(name, "$push", old)?))),
             Self::AddToSet(values) => {
                 let mut all = elements(name, "$addToSet", old)?;
-                for value in values {
-                    if !all.iter().any(|known| equal(*known, value.get())) {
-                        all.push(value.get());
-                    }
-                }
+                add_new(&mut all, values);
                 Ok(Change::Put(array_of(&all)))
             }
             Self::Pop { first } => shrink(name, "$pop", old, |all| match *first {
@@ -120,7 +116,9 @@ impl Operator {
                 failed.or(change)
             }
             Self::PullAll(values) => shrink(name, "$pullAll", old, |all| {
-                all.retain(|value| !values.iter().any(|gone| gone.is(*value)));
+                let mut gone: Vec<_> = values.iter().map(|gone| gone.get()).collect();
+                gone.sort_by(|a, b| compare(*a, *b));
+                all.retain(|value| place_in(&gone, *value).is_err());
             }),
             Self::Bits(steps) => {
                 let mut value = old.map_or_else(|| OwnedValue::int32(0), Value::to_owned);
@@ -131,6 +129,31 @@ impl Operator {
             }
         }
     }
+}
+
+/// Where `value` is in `sorted`.
+fn place_in(sorted: &[Value<'_>], value: Value<'_>) -> Result<usize, usize> {
+    sorted.binary_search_by(|known| compare(*known, value))
+}
+
+/// Appends those of `values` that `all` does not have, each once, in their order. The few are sorted, and the many looked up there.
+fn add_new<'a>(all: &mut Vec<Value<'a>>, values: &'a [OwnedValue]) {
+    let mut new: Vec<_> = values.iter().map(OwnedValue::get).enumerate().collect();
+    new.sort_by(|(_, a), (_, b)| compare(*a, *b));
+    new.dedup_by(|(_, a), (_, b)| equal(*a, *b));
+    let sorted: Vec<Value<'_>> = new.iter().map(|(_, value)| *value).collect();
+    let mut is_known = vec![false; sorted.len()];
+    for value in all.iter() {
+        if let Ok(at) = place_in(&sorted, *value)
+            && let Some(known) = is_known.get_mut(at)
+        {
+            *known = true;
+        }
+    }
+    let mut left: Vec<_> = new.into_iter().zip(is_known).collect();
+    left.retain(|(_, known)| !known);
+    left.sort_unstable_by_key(|((at, _), _)| *at);
+    all.extend(left.into_iter().map(|((_, value), _)| value));
 }
 
 impl Bits {

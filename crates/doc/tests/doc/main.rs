@@ -3,6 +3,7 @@
 
 mod expressions;
 mod json;
+mod large;
 mod matching;
 mod order;
 mod places;

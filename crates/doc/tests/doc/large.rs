@@ -1,0 +1,206 @@
+//! Goal: the work for one value is linear in its bytes, or n log n, and what is made of it is bounded. Method: values of megabytes of a
+//! shape that is the worst for nested loops, with which each of these tests would run for minutes up to days. Nothing is timed.
+
+use drumlin_doc::{
+    Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Scope, Update,
+};
+
+use crate::json::doc;
+
+const MANY: i32 = 300_000;
+
+/// What `expression` gives for a document with the values `of` by their names.
+fn eval(expression: &str, of: &[(&str, OwnedValue)]) -> Outcome<OwnedValue> {
+    let expression = doc(&format!(r#"{{"e": {expression}}}"#));
+    let expression = Document(&expression).get("e").expect("there");
+    let mut holder = Builder::new();
+    for (name, value) in of {
+        holder.value(name, value.get());
+    }
+    let found = Expression::parse(expression, &Scope::default())?.eval(Document(&holder.finish()));
+    found.map(|found| found.expect("a value"))
+}
+
+fn text(parts: &[(&str, usize)]) -> OwnedValue {
+    let parts = parts.iter().map(|(part, times)| part.repeat(*times));
+    OwnedValue::string(&parts.collect::<String>())
+}
+
+fn numbers(numbers: impl Iterator<Item = i32>) -> OwnedValue {
+    OwnedValue::array(numbers.map(OwnedValue::int32))
+}
+
+fn names(count: i32) -> impl Iterator<Item = String> {
+    (0..count).map(|at| format!("field{at}"))
+}
+
+#[test]
+fn many_matches_in_a_long_text_are_found() {
+    let count = MANY as usize;
+    let input = text(&[(&format!("{}b", "a".repeat(40)), count)]);
+    let of = [("s", input)];
+    let all = r#"{"$regexFindAll": {"input": "$s", "regex": "b"}}"#;
+    let size = eval(&format!(r#"{{"$size": {all}}}"#), &of);
+    assert_eq!(size, Ok(OwnedValue::int32(MANY)));
+    let last =
+        format!(r#"{{"$getField": {{"field": "idx", "input": {{"$arrayElemAt": [{all}, -1]}}}}}}"#);
+    assert_eq!(eval(&last, &of), Ok(OwnedValue::int32(MANY * 41 - 1)));
+    let empty = r#"{"$regexFindAll": {"input": "$s", "regex": ""}}"#;
+    let refused = eval(empty, &of).expect_err("too much");
+    assert_eq!(refused.code, Code::RegexTooMuch);
+}
+
+#[test]
+fn a_long_text_is_looked_for_in_a_longer_one() {
+    let of = [
+        ("s", text(&[("a", 8 << 20)])),
+        ("t", text(&[("a", 4 << 20), ("b", 1)])),
+    ];
+    for expression in [
+        r#"{"$indexOfBytes": ["$s", "$t"]}"#,
+        r#"{"$indexOfCP": ["$s", "$t"]}"#,
+    ] {
+        assert_eq!(eval(expression, &of), Ok(OwnedValue::int32(-1)));
+    }
+    for expression in [
+        r#"{"$replaceAll": {"input": "$s", "find": "$t", "replacement": ""}}"#,
+        r#"{"$arrayElemAt": [{"$split": ["$s", "$t"]}, 0]}"#,
+    ] {
+        assert_eq!(eval(expression, &of).as_ref(), Ok(&of[0].1));
+    }
+}
+
+#[test]
+fn bytes_are_found_within_bounds_that_cut_characters() {
+    let cases = [
+        (r#"["aéé", "é"]"#, 1),
+        (r#"["aéé", "é", 2]"#, 3),
+        (r#"["aéé", "é", 2, 4]"#, -1),
+        (r#"["aéé", "", 2]"#, 2),
+        (r#"["aéé", "", 5]"#, 5),
+        (r#"["aéé", "", 6]"#, -1),
+        (r#"["aéé", "é", 4, 2]"#, -1),
+        (r#"["aé", "é", 0, 2]"#, -1),
+        (r#"["é", "", 1, 1]"#, 1),
+        (r#"["éa", "a", 1, 1]"#, -1),
+    ];
+    for (arguments, at) in cases {
+        let found = eval(&format!(r#"{{"$indexOfBytes": {arguments}}}"#), &[]);
+        assert_eq!(found, Ok(OwnedValue::int32(at)), "{arguments}");
+    }
+}
+
+#[test]
+fn a_long_text_is_trimmed_of_many_characters() {
+    let all: String = ('\u{1000}'..'\u{9000}').collect();
+    let of = [
+        ("s", text(&[("a", 6 << 20), ("\u{1000}", 1)])),
+        ("c", text(&[(&all, 100), ("a", 1)])),
+    ];
+    let trimmed = eval(r#"{"$trim": {"input": "$s", "chars": "$c"}}"#, &of);
+    assert_eq!(trimmed, Ok(OwnedValue::string("")));
+}
+
+#[test]
+fn large_sets_differ() {
+    let of = [
+        ("a", numbers((0..MANY).rev().chain(0..MANY))),
+        ("b", numbers((0..MANY).filter(|number| number % 2 == 0))),
+    ];
+    let left = eval(r#"{"$setDifference": ["$a", "$b"]}"#, &of);
+    let odd = (0..MANY).rev().filter(|number| number % 2 == 1);
+    assert!(left == Ok(numbers(odd)));
+}
+
+#[test]
+fn documents_of_many_fields_are_merged() {
+    let one = |at: i32| {
+        let mut out = Builder::new();
+        out.i32(format!("field{}", at % (MANY / 2)), at);
+        OwnedValue::document(out.finish())
+    };
+    let all = OwnedValue::array((0..MANY).map(one));
+    let merged = eval(r#"{"$mergeObjects": "$a"}"#, &[("a", all)]);
+    let mut expected = Builder::new();
+    for (at, name) in names(MANY / 2).enumerate() {
+        expected.i32(name, i32::try_from(at).expect("few") + MANY / 2);
+    }
+    let expected = OwnedValue::document(expected.finish());
+    assert!(merged.as_ref() == Ok(&expected));
+    let of = [("d", expected.clone())];
+    let again = eval(r#"{"$arrayToObject": {"$objectToArray": "$d"}}"#, &of);
+    assert!(again == Ok(expected));
+}
+
+#[test]
+fn what_no_document_could_hold_is_refused_before_it_is_made() {
+    let wide = |part: &str| vec![part; 100_000].join(", ");
+    let of = [
+        ("s", text(&[("a", 1 << 20)])),
+        ("l", numbers(0..100_000)),
+        ("e", OwnedValue::array((0..100_000).map(|_| numbers(0..0)))),
+    ];
+    let fields = (0..100_000).map(|at| format!(r#""f{at}": "$s""#));
+    let cases = [
+        (
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", ")),
+            10334,
+        ),
+        (format!("[{}]", wide(r#""$s""#)), 10334),
+        (
+            format!(r#"{{"$concatArrays": [{}]}}"#, wide(r#""$l""#)),
+            10334,
+        ),
+        (
+            format!(r#"{{"$concat": [{}]}}"#, wide(r#"{"$toUpper": "$s"}"#)),
+            292,
+        ),
+        (
+            r#"{"$zip": {"inputs": {"$concatArrays": ["$e", ["$l"]]}, "useLongestLength": true}}"#
+                .to_owned(),
+            10334,
+        ),
+    ];
+    for (expression, code) in cases {
+        let refused = eval(&expression, &of).expect_err("too much");
+        assert_eq!(
+            refused.code.number(),
+            code,
+            "{}",
+            &expression[..60.min(expression.len())]
+        );
+    }
+    // The same again and again takes no more than once.
+    let union = format!(r#"{{"$setUnion": [{}]}}"#, [r#""$l""#; 500].join(", "));
+    assert!(eval(&union, &of) == Ok(numbers(0..100_000)));
+}
+
+#[test]
+fn many_values_are_added_to_a_large_set_and_pulled_from_it() {
+    let changed = |operator: &str, values: OwnedValue, array: OwnedValue| {
+        let mut update = Builder::new();
+        update.open(Kind::Document, operator);
+        match operator {
+            "$addToSet" => {
+                update.open(Kind::Document, "a");
+                update.value("$each", values.get()).close()
+            }
+            _ => update.value("a", values.get()),
+        };
+        let update = update.close().clone().finish();
+        let mut old = Builder::new();
+        let old = old.value("a", array.get()).clone().finish();
+        let update = Update::new(Document(&update)).expect("an update");
+        let filter = Filter::new(Document::EMPTY).expect("a filter");
+        let moment = Moment::default();
+        let applied = update.apply(Document(&old), &filter, &moment);
+        let applied = applied.expect("applied").document;
+        Document(&applied).get("a").expect("there").to_owned()
+    };
+    let old = || numbers((0..MANY).rev());
+    let twice = || numbers((MANY / 2..MANY * 2).chain(MANY / 2..MANY * 2));
+    let added = changed("$addToSet", twice(), old());
+    assert!(added == numbers((0..MANY).rev().chain(MANY..MANY * 2)));
+    let pulled = changed("$pullAll", twice(), old());
+    assert!(pulled == numbers((0..MANY / 2).rev()));
+}
