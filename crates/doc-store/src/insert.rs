@@ -92,7 +92,7 @@ impl Store {
     /// As [`Store::insert`], at a pace.
     ///
     /// # Errors
-    /// Of the engine. Batches before may be in. `Incomplete` where it must not wait and would.
+    /// Of the engine. Batches before may be in. `Incomplete` where it must not wait and would, or has more than a batch: nothing is in then.
     pub fn insert_paced(
         &self,
         name: &Name,
@@ -113,6 +113,12 @@ impl Store {
                     bytes <= BATCH_BYTES_MAX
                 });
             let count = fits.count().max(1);
+            if pace == Pace::AtOnce
+                && count < documents.len()
+                && !drumlin_base::bug!("mongo-at-once-in-parts")
+            {
+                return Err(not_at_once().into());
+            }
             let batch = rest.get(..count).unwrap_or_default();
             let Some(part) = self.insert_batch(name, batch, ordered, pace)? else {
                 return Ok(None);

@@ -4,12 +4,15 @@ use std::fmt;
 
 use crate::code::Code;
 
+/// Longest message: a command may have a hundred thousand refusals, and each may name a value of megabytes.
+const MESSAGE_BYTES_MAX: usize = 2 << 10;
+
 /// An error for a client: code, sentence, and, of a duplicate key, what it is a duplicate of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The number and name.
     pub code: Code,
-    /// A sentence that names what is wrong.
+    /// A sentence that names what is wrong, cut off where what it names is long.
     pub message: String,
     /// More fields of the reply: a document.
     pub details: Option<Vec<u8>>,
@@ -21,9 +24,15 @@ pub type Outcome<T> = Result<T, Refusal>;
 impl Refusal {
     /// A refusal without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MESSAGE_BYTES_MAX {
+            message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+            message.push_str("...");
+            message.shrink_to_fit();
+        }
         Self {
             code,
-            message: message.into(),
+            message,
             details: None,
         }
     }

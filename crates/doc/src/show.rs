@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::number::Number;
 use crate::raw::{Document, Kind, Value};
 
-/// Longest text that a message has of a value.
+/// Bytes from which on a text of a value is cut off.
 const CHARS_MAX: usize = 1024;
 
 /// `value` in a message; cut off where it is long.
@@ -16,18 +16,17 @@ pub fn show(value: Value<'_>) -> String {
 }
 
 fn write_value(out: &mut String, value: Value<'_>) {
-    if out.len() > CHARS_MAX {
-        if !out.ends_with("...") {
-            out.push_str("...");
-        }
+    if is_full(out) {
         return;
     }
     match value.kind {
         Kind::String | Kind::Symbol | Kind::Code => {
-            write_to(
-                out,
-                format_args!("{:?}", value.as_str().unwrap_or_default()),
-            );
+            let text = value.as_str().unwrap_or_default();
+            let part = text.get(..text.floor_char_boundary(CHARS_MAX));
+            write_to(out, format_args!("{:?}", part.unwrap_or_default()));
+            if text.len() > CHARS_MAX {
+                out.push_str("...");
+            }
         }
         Kind::Document => write_fields(out, Document(value.bytes), ("{ ", " }"), true),
         Kind::Array => write_fields(out, Document(value.bytes), ("[ ", " ]"), false),
@@ -54,6 +53,15 @@ fn write_value(out: &mut String, value: Value<'_>) {
     }
 }
 
+/// Whether nothing more is to be written, which the text says then.
+fn is_full(out: &mut String) -> bool {
+    let is_full = out.len() > CHARS_MAX;
+    if is_full && !out.ends_with("...") {
+        out.push_str("...");
+    }
+    is_full
+}
+
 fn write_fields(out: &mut String, fields: Document<'_>, ends: (&str, &str), with_names: bool) {
     if fields.is_empty() {
         out.push_str(ends.0.trim_end());
@@ -62,11 +70,16 @@ fn write_fields(out: &mut String, fields: Document<'_>, ends: (&str, &str), with
     }
     out.push_str(ends.0);
     for (at, element) in fields.iter().enumerate() {
+        if is_full(out) {
+            return;
+        }
         if at > 0 {
             out.push_str(", ");
         }
         if with_names {
-            out.push_str(element.name_str());
+            let name = element.name_str();
+            let part = name.get(..name.floor_char_boundary(CHARS_MAX));
+            out.push_str(part.unwrap_or_default());
             out.push_str(": ");
         }
         write_value(out, element.value);

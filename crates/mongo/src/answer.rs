@@ -303,6 +303,9 @@ mod tests {
                 one.bool("multi", true);
             }),
             insert(10, &"long ".repeat(4000)),
+            // More documents than one batch has: the first batch must not be in when the others have to wait.
+            write("insert", "documents", &[5, 0, 0, 0, 0].repeat(1001), &plain),
+            update("_id", "$pull", 1, &plain),
         ];
         for other in &others {
             assert_eq!(answer_at_once(&quick, 1, other), None);

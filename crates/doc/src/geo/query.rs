@@ -125,8 +125,29 @@ fn shape_of<'a>(operator: &str, value: Value<'a>) -> Outcome<(&'a str, Value<'a>
     }
 }
 
+/// How many points there are in GeoJSON: what begins with a number.
+fn points_in(value: Value<'_>) -> usize {
+    if !matches!(value.kind, Kind::Array | Kind::Document) {
+        return 0;
+    }
+    let mut all = Document(value.bytes).iter().map(|it| it.value);
+    match all.clone().next() {
+        Some(first) if first.kind.is_number() => 1,
+        _ => all
+            .try_fold(0, |sum, it| {
+                let sum = sum + points_in(it);
+                (sum <= POINTS_MAX).then_some(sum)
+            })
+            .unwrap_or(POINTS_MAX + 1),
+    }
+}
+
 fn geometry_in(value: Value<'_>) -> Option<Geometry> {
-    let made = match value.kind {
+    // That no ring crosses itself takes longer than to count.
+    if points_in(value) > POINTS_MAX {
+        return None;
+    }
+    match value.kind {
         Kind::Document if Document(value.bytes).get("type").is_some() => {
             geometry(Document(value.bytes), 0)
         }
@@ -135,8 +156,7 @@ fn geometry_in(value: Value<'_>) -> Option<Geometry> {
             ..Geometry::default()
         }),
         _ => None,
-    };
-    made.filter(|made| made.size() <= POINTS_MAX)
+    }
 }
 
 /// Points, of an array or of a document's fields.

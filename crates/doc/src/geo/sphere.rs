@@ -265,13 +265,6 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// How many points it has.
-    pub(super) fn size(&self) -> usize {
-        let lines: usize = self.lines.iter().map(Vec::len).sum();
-        let corners: usize = self.polygons.iter().map(|it| it.corners().count()).sum();
-        self.points.len() + lines + corners
-    }
-
     /// Whether all of it is in one of the polygons.
     pub(super) fn is_within(&self, polygons: &[Polygon]) -> bool {
         let point = |point: &Vector| polygons.iter().any(|it| it.has(*point));

@@ -1,6 +1,7 @@
 //! Schemas, made from documents.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use crate::compare::compare;
 use crate::number::Number;
@@ -78,15 +79,15 @@ fn elements<'a>(keyword: &str, value: Value<'a>) -> Outcome<Vec<Value<'a>>> {
 
 /// Texts, each once.
 fn names(keyword: &str, value: Value<'_>) -> Outcome<Vec<String>> {
-    let mut names: Vec<String> = Vec::new();
-    for element in elements(keyword, value)? {
-        let name = text(keyword, element)?;
-        if names.iter().any(|known| known == name) {
+    let elements = elements(keyword, value)?;
+    let mut known = BTreeSet::new();
+    for element in &elements {
+        if !known.insert(text(keyword, *element)?) {
             return Err(wrong(keyword, "has a value twice"));
         }
-        names.push(name.to_owned());
     }
-    Ok(names)
+    let names = elements.iter().filter_map(|it| it.as_str());
+    Ok(names.map(str::to_owned).collect())
 }
 
 fn schemas(keyword: &str, value: Value<'_>, depth: usize) -> Outcome<Vec<Schema>> {

@@ -3,6 +3,7 @@
 
 use drumlin_doc::{
     Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Scope, Update,
+    show,
 };
 
 use crate::json::doc;
@@ -203,4 +204,28 @@ fn many_values_are_added_to_a_large_set_and_pulled_from_it() {
     assert!(added == numbers((0..MANY).rev().chain(MANY..MANY * 2)));
     let pulled = changed("$pullAll", twice(), old());
     assert!(pulled == numbers((0..MANY / 2).rev()));
+}
+
+#[test]
+fn a_schema_requires_many_fields() {
+    let all = OwnedValue::array(names(MANY).map(|name| OwnedValue::string(&name)));
+    let mut filter = Builder::new();
+    filter
+        .open(Kind::Document, "$jsonSchema")
+        .value("required", all.get());
+    let filter = filter.finish();
+    let filter = Filter::new(Document(&filter)).expect("a filter");
+    assert_eq!(filter.matches(Document::EMPTY), Ok(false));
+}
+
+#[test]
+fn messages_cut_long_values_off() {
+    let long = text(&[("é", 1 << 20)]);
+    let list = numbers(0..MANY);
+    for value in [&long, &list] {
+        let shown = show(value.get());
+        assert!(shown.len() < 1100 && shown.ends_with("..."), "{shown}");
+    }
+    let refused = eval(r#"{"$toInt": "$s"}"#, &[("s", long)]).expect_err("no number");
+    assert!(refused.message.len() < 2100, "{}", refused.message);
 }

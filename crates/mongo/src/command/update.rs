@@ -62,11 +62,16 @@ pub(super) fn is_of_one_id(call: &Call<'_>) -> bool {
     };
     let is_plain = |it: Element<'_>| match it.name {
         b"q" => is_by_id(it.value),
-        b"u" => it.value.kind == Kind::Document,
+        b"u" => it.value.kind == Kind::Document && !has_condition(Document(it.value.bytes)),
         b"multi" | b"upsert" => !it.value.is_truthy(),
         _ => false,
     };
     statement.iter().all(is_plain) && syncs_writes(call.name, call.body) == Ok(false)
+}
+
+/// Whether it asks of each element whether it goes, maybe by a regular expression, which takes its time.
+fn has_condition(change: Document<'_>) -> bool {
+    change.get("$pull").is_some() && !drumlin_base::bug!("mongo-pulls-at-once")
 }
 
 /// See the module.

@@ -24,6 +24,9 @@ pub(super) fn goes_on(
     }
 }
 
+/// Bytes of a reply from which on errors have no text, as MongoDB has it.
+const TEXTS_BYTES_MAX: usize = 1 << 20;
+
 /// Appends `writeErrors` if there are any.
 pub(super) fn write_errors(reply: &mut Builder, errors: &[(usize, Refusal)]) {
     if errors.is_empty() {
@@ -38,7 +41,37 @@ pub(super) fn write_errors(reply: &mut Builder, errors: &[(usize, Refusal)]) {
         for element in refusal.details.iter().flat_map(|details| Document(details)) {
             reply.value(element.name, element.value);
         }
-        reply.str("errmsg", &refusal.message).close();
+        let text = match reply.len() > TEXTS_BYTES_MAX {
+            false => refusal.message.as_str(),
+            true => "",
+        };
+        reply.str("errmsg", text).close();
     }
     reply.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_doc::Code;
+
+    use super::*;
+
+    #[test]
+    fn texts_of_many_errors_end_where_there_is_no_room() {
+        let refusal = Refusal::new(Code::BadValue, "x".repeat(1000));
+        let errors: Vec<_> = (0..10_000).map(|at| (at, refusal.clone())).collect();
+        let mut reply = Builder::new();
+        write_errors(&mut reply, &errors);
+        let reply = reply.finish();
+        assert!(reply.len() < 2 * TEXTS_BYTES_MAX);
+        let all = Document(&reply).get("writeErrors").expect("there are some");
+        let all = all.as_array().expect("an array").iter();
+        let texts: Vec<_> = all
+            .map(|it| it.value.as_document().expect("a document"))
+            .map(|it| it.get("errmsg").and_then(|it| it.as_str()).map(str::len))
+            .collect();
+        assert_eq!(texts.len(), 10_000);
+        assert_eq!(texts.first(), Some(&Some(1000)));
+        assert_eq!(texts.last(), Some(&Some(0)));
+    }
 }
