@@ -43,6 +43,7 @@ pub(crate) struct Locks {
 pub(crate) struct Held<'a> {
     locks: &'a Locks,
     ident: Ident,
+    /// In their order.
     keys: Vec<u64>,
 }
 
@@ -109,7 +110,7 @@ impl Held<'_> {
         let mut new: Vec<u64> = more
             .iter()
             .copied()
-            .filter(|key| !self.keys.contains(key))
+            .filter(|key| self.keys.binary_search(key).is_err())
             .collect();
         new.sort_unstable();
         new.dedup();
@@ -119,6 +120,7 @@ impl Held<'_> {
         }
         state.keys.extend(&new);
         self.keys.extend(new);
+        self.keys.sort_unstable();
         true
     }
 }

@@ -1,5 +1,7 @@
 //! Projections: which fields of a document are answered, and which are computed. `$addFields` is one that keeps all others.
 
+use std::collections::BTreeMap;
+
 use crate::build::Builder;
 use crate::code::Code;
 use crate::expression::{Expression, Scope};
@@ -31,6 +33,8 @@ enum Rule {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Names {
     rules: Vec<(Box<[u8]>, Rule)>,
+    /// Where each name is among them.
+    places: BTreeMap<Box<[u8]>, usize>,
     /// Whether anything below is computed, so that documents are made where there are none.
     computes: bool,
 }
@@ -118,13 +122,17 @@ impl Projection {
         let mut out = Builder::with_room(document.0.len());
         context.fields(&self.names, Some(document), &mut out)?;
         let made = out.finish();
-        match made.len() > crate::DOCUMENT_BYTES_MAX + (1 << 14) {
-            true => Err(Refusal::new(
-                Code::BsonObjectTooLarge,
-                "a projection makes a document that is too large",
-            )),
-            false => Ok(made),
-        }
+        check_size(made.len()).map(|()| made)
+    }
+}
+
+fn check_size(bytes: usize) -> Outcome<()> {
+    match bytes > crate::DOCUMENT_BYTES_MAX + (1 << 14) {
+        true => Err(Refusal::new(
+            Code::BsonObjectTooLarge,
+            "a projection makes a document that is too large",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -187,6 +195,7 @@ impl Context<'_> {
             (Rule::Computed(expression), _) => {
                 if let Some(value) = expression.eval(self.root)? {
                     out.value(name, value.get());
+                    check_size(out.len())?;
                 }
             }
             (Rule::Nested(inner), value) => self.below(inner, name, value, out)?,
@@ -311,7 +320,22 @@ impl Names {
     }
 
     fn place(&self, name: &[u8]) -> Option<usize> {
-        self.rules.iter().position(|(known, _)| **known == *name)
+        self.places.get(name).copied()
+    }
+
+    /// Puts a rule of a new name behind the others; its place.
+    fn push(&mut self, name: &[u8], rule: Rule) -> usize {
+        let place = self.rules.len();
+        self.places.insert(name.into(), place);
+        self.rules.push((name.into(), rule));
+        place
+    }
+
+    /// Puts a rule of a new name before the others.
+    fn push_first(&mut self, name: &[u8], rule: Rule) {
+        self.places.values_mut().for_each(|place| *place += 1);
+        self.places.insert(name.into(), 0);
+        self.rules.insert(0, (name.into(), rule));
     }
 
     /// Puts a rule at a path.
@@ -335,8 +359,7 @@ impl Names {
                         true => rule.take().ok_or_else(collides)?,
                         false => Rule::Nested(Self::default()),
                     };
-                    names.rules.push((part.as_bytes().into(), new));
-                    names.rules.len() - 1
+                    names.push(part.as_bytes(), new)
                 }
             };
             if is_end {
@@ -583,9 +606,7 @@ impl Parser<'_> {
             .unwrap_or(self.id == Some(true) || computes_id || has_match);
         // `_id` stays, and is first, where nothing is said of it.
         if stays && self.names.place(b"_id").is_none() {
-            self.names
-                .rules
-                .insert(0, (b"_id".as_slice().into(), Rule::Keep));
+            self.names.push_first(b"_id", Rule::Keep);
         }
         Ok(Projection {
             names: self.names,

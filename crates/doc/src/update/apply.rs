@@ -308,10 +308,7 @@ impl Context<'_> {
     fn document(&self, node: &Node, old: Document<'_>, out: &mut Builder) -> Outcome<()> {
         let mut seen = vec![false; node.children.len()];
         for element in old {
-            let found = node
-                .children
-                .iter()
-                .position(|(name, _)| **name == *element.name);
+            let found = node.place(element.name).ok();
             match found.and_then(|at| Some((at, node.children.get(at)?, seen.get_mut(at)?))) {
                 Some((at, (name, child), is_seen)) if !*is_seen => {
                     *is_seen = true;

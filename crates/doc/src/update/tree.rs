@@ -58,13 +58,17 @@ impl Node {
         Ok(())
     }
 
+    /// Where the child of that name is, or would be.
+    pub(super) fn place(&self, name: &[u8]) -> Result<usize, usize> {
+        let index = index_of(name);
+        self.children.binary_search_by(|(known, _)| {
+            let by_index = index_of(known).cmp(&index);
+            by_index.then_with(|| (**known).cmp(name))
+        })
+    }
+
     fn child(&mut self, name: &[u8]) -> &mut Self {
-        let key = |name: &[u8]| (index_of(name), name.to_vec());
-        let wanted = key(name);
-        let at = match self
-            .children
-            .binary_search_by(|(known, _)| key(known).cmp(&wanted))
-        {
+        let at = match self.place(name) {
             Ok(at) => at,
             Err(at) => {
                 self.children.insert(at, (name.into(), Self::default()));

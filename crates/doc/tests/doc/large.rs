@@ -2,8 +2,8 @@
 //! shape that is the worst for nested loops, with which each of these tests would run for minutes up to days. Nothing is timed.
 
 use drumlin_doc::{
-    Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Scope, Update,
-    show,
+    Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Projection,
+    ProjectionOf, Scope, Update, show,
 };
 
 use crate::json::doc;
@@ -172,7 +172,7 @@ fn what_no_document_could_hold_is_refused_before_it_is_made() {
         );
     }
     // The same again and again takes no more than once.
-    let union = format!(r#"{{"$setUnion": [{}]}}"#, [r#""$l""#; 500].join(", "));
+    let union = format!(r#"{{"$setUnion": [{}]}}"#, [r#""$l""#; 100].join(", "));
     assert!(eval(&union, &of) == Ok(numbers(0..100_000)));
 }
 
@@ -228,4 +228,54 @@ fn messages_cut_long_values_off() {
     }
     let refused = eval(r#"{"$toInt": "$s"}"#, &[("s", long)]).expect_err("no number");
     assert!(refused.message.len() < 2100, "{}", refused.message);
+}
+
+#[test]
+fn many_fields_are_projected() {
+    let mut of = Builder::new();
+    let mut document = Builder::new();
+    for (at, name) in names(MANY).enumerate() {
+        if at % 3 != 0 {
+            of.i32(&name, 1);
+        }
+        document.i32(&name, 1);
+    }
+    let (of, document) = (of.finish(), document.finish());
+    let projection = Projection::new(Document(&of), ProjectionOf::Find, &Scope::default());
+    let made = projection
+        .expect("a projection")
+        .apply(Document(&document), None);
+    assert!(made == Ok(of));
+}
+
+#[test]
+fn what_is_projected_is_refused_while_it_grows() {
+    let mut of = Builder::new();
+    for name in names(100_000) {
+        of.str(name, "$s");
+    }
+    let mut document = Builder::new();
+    document.value("s", text(&[("a", 1 << 20)]).get());
+    let of = of.finish();
+    let projection = Projection::add_fields(Document(&of), &Scope::default());
+    let made = projection
+        .expect("a projection")
+        .apply(Document(&document.finish()), None);
+    assert_eq!(made.expect_err("too much").code, Code::BsonObjectTooLarge);
+}
+
+#[test]
+fn many_fields_are_set() {
+    let [mut update, mut old, mut new] = [0; 3].map(|_| Builder::new());
+    update.open(Kind::Document, "$set");
+    for name in names(MANY / 3) {
+        update.i32(&name, 2);
+        old.i32(&name, 1);
+        new.i32(&name, 2);
+    }
+    let (update, old) = (update.finish(), old.finish());
+    let update = Update::new(Document(&update)).expect("an update");
+    let filter = Filter::new(Document::EMPTY).expect("a filter");
+    let applied = update.apply(Document(&old), &filter, &Moment::default());
+    assert!(applied.expect("applied").document == new.finish());
 }

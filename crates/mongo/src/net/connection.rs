@@ -25,6 +25,8 @@ pub(crate) struct Client {
     socket: Box<dyn Connection>,
     input: Vec<u8>,
     out: Vec<u8>,
+    /// How much of it is sent.
+    sent: usize,
     /// Whether a message of it is being answered: the next one waits.
     pub(crate) is_busy: bool,
     /// What it may be greeted with, until it is known whether it speaks TLS.
@@ -68,6 +70,7 @@ impl Client {
             socket,
             input: Vec::new(),
             out: Vec::new(),
+            sent: 0,
             is_busy: false,
             greeting,
             tls: None,
@@ -155,6 +158,7 @@ impl Client {
     pub(crate) fn reply(&mut self, bytes: Vec<u8>) -> bool {
         self.is_busy = false;
         self.out = bytes;
+        self.sent = 0;
         let is_sent = self.send().is_ok() && self.is_sent();
         let is_listened_to =
             self.interest == Some(Interest::Read) || drumlin_base::bug!("mongo-unheard-forgotten");
@@ -215,9 +219,10 @@ impl Client {
     /// # Errors
     /// When the peer is gone.
     pub(crate) fn send(&mut self) -> Result<()> {
-        let mut sent = 0;
+        let mut sent = self.sent;
         if let Some(tls) = &mut self.tls {
-            sent = tls.send(&mut *self.socket, &self.out)?;
+            let rest = self.out.get(sent..).unwrap_or_default();
+            sent += tls.send(&mut *self.socket, rest)?;
         }
         while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
             if self.tls.is_some() {
@@ -228,10 +233,13 @@ impl Client {
                 Sent::NotNow => break,
             }
         }
-        match sent == self.out.len() {
-            true if self.out.capacity() > KEPT_BYTES => self.out = Vec::new(),
-            true => self.out.clear(),
-            false => drop(self.out.drain(..sent)),
+        self.sent = sent;
+        if sent == self.out.len() {
+            self.sent = 0;
+            match self.out.capacity() > KEPT_BYTES {
+                true => self.out = Vec::new(),
+                false => self.out.clear(),
+            }
         }
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
             self.input = Vec::new();
