@@ -110,8 +110,10 @@ fn int_to_double(int: i64, double: f64) -> Ordering {
 pub fn coerced(value: Value<'_>) -> Option<i64> {
     let number = Number::of(value)?;
     #[expect(clippy::cast_possible_truncation, reason = "it is cut and bounded")]
-    if let Number::Double(double) = number {
-        return Some(double as i64);
+    match number {
+        Number::Int(whole) => return Some(whole),
+        Number::Double(double) => return Some(double as i64),
+        Number::Decimal(_) => {}
     }
     Some(match number.decimal() {
         Decimal::NaN => 0,
