@@ -47,7 +47,7 @@ const AT_ONCE: [&[u8]; 3] = [b"\x02find\0", b"\x02insert\0", b"\x02update\0"];
 const AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
 /// The reply to a message, if it is about one document by its `_id`, or inserts some, and need not wait: for the disk, for other writers,
-/// for room in memory. It takes microseconds.
+/// for room in memory. It takes microseconds, and of a large document as long as it takes to copy it.
 pub(crate) fn answer_at_once(shared: &Shared, connection: u64, bytes: &[u8]) -> Option<Vec<u8>> {
     let field = bytes.get(FIRST_FIELD..)?;
     if bytes.len() > AT_ONCE_BYTES_MAX || !AT_ONCE.iter().any(|name| field.starts_with(name)) {

@@ -267,19 +267,14 @@ pub(crate) fn position(
             if rest.is_empty() && is_of_whole(test) {
                 return None;
             }
-            elements.iter().position(|element| match rest.is_empty() {
-                true => holds_for_any(test, element.value, failed),
-                false => {
-                    let names: Vec<_> = rest
-                        .iter()
-                        .map(|part| String::from_utf8_lossy(part))
-                        .collect();
-                    let below = Filter::Field(Path::new(&names.join(".")), test.clone());
-                    element
-                        .value
-                        .as_document()
-                        .is_some_and(|inner| below.holds(inner, failed))
-                }
+            let below =
+                (!rest.is_empty()).then(|| Filter::Field(Path::of(rest.to_vec()), test.clone()));
+            elements.iter().position(|element| match &below {
+                None => holds_for_any(test, element.value, failed),
+                Some(below) => element
+                    .value
+                    .as_document()
+                    .is_some_and(|inner| below.holds(inner, failed)),
             })
         }
         _ => None,

@@ -279,3 +279,29 @@ fn many_fields_are_set() {
     let applied = update.apply(Document(&old), &filter, &Moment::default());
     assert!(applied.expect("applied").document == new.finish());
 }
+
+#[test]
+fn an_element_is_found_by_a_condition_of_many_values() {
+    let count = 100_000;
+    let one = |at: i32| {
+        let mut out = Builder::new();
+        out.i32("b", at);
+        OwnedValue::document(out.finish())
+    };
+    let elements = |of: &dyn Fn(i32) -> OwnedValue| OwnedValue::array((0..count).map(of));
+    let mut old = Builder::new();
+    let old = old.value("a", elements(&one).get()).clone().finish();
+    let mut filter = Builder::new();
+    filter
+        .open(Kind::Document, "a.b")
+        .value("$in", numbers(count - 1..2 * count).get());
+    let filter = filter.finish();
+    let filter = Filter::new(Document(&filter)).expect("a filter");
+    let update = doc(r#"{"$set": {"a.$.b": -1}}"#);
+    let update = Update::new(Document(&update)).expect("an update");
+    let applied = update.apply(Document(&old), &filter, &Moment::default());
+    let changed = |at| one(if at == count - 1 { -1 } else { at });
+    let mut new = Builder::new();
+    let new = new.value("a", elements(&changed).get()).clone().finish();
+    assert!(applied.expect("applied").document == new);
+}

@@ -10,6 +10,7 @@ use super::call::Call;
 use super::cursor::first_batch;
 use super::refusals::refusal_of;
 use super::shape::{Shape, check, check_collation, missing, required, unknown};
+use super::write_reply::TEXTS_BYTES_MAX;
 use super::{delete, insert, update};
 
 const INSERT: &[(&str, Shape)] = &[("insert", Shape::Number), ("document", Shape::Document)];
@@ -65,6 +66,8 @@ struct Done {
     upserted: u64,
     deleted: u64,
     results: Vec<Vec<u8>>,
+    /// Bytes of the texts of errors.
+    texts: usize,
     errors_only: bool,
 }
 
@@ -361,11 +364,16 @@ impl Done {
 
     fn refused(&mut self, at: usize, refusal: &Refusal) {
         self.errors += 1;
+        let text = match self.texts > TEXTS_BYTES_MAX {
+            false => refusal.message.as_str(),
+            true => "",
+        };
+        self.texts += text.len();
         let mut out = Builder::new();
         out.f64("ok", 0.0)
             .count("idx", at as u64)
             .i32("code", refusal.code.number())
-            .str("errmsg", &refusal.message);
+            .str("errmsg", text);
         for element in refusal.details.iter().flat_map(|details| Document(details)) {
             out.value(element.name, element.value);
         }

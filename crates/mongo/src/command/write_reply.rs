@@ -25,7 +25,7 @@ pub(super) fn goes_on(
 }
 
 /// Bytes of a reply from which on errors have no text, as MongoDB has it.
-const TEXTS_BYTES_MAX: usize = 1 << 20;
+pub(super) const TEXTS_BYTES_MAX: usize = 1 << 20;
 
 /// Appends `writeErrors` if there are any.
 pub(super) fn write_errors(reply: &mut Builder, errors: &[(usize, Refusal)]) {
