@@ -113,10 +113,7 @@ impl Store {
                     bytes <= BATCH_BYTES_MAX
                 });
             let count = fits.count().max(1);
-            if pace == Pace::AtOnce
-                && count < documents.len()
-                && !drumlin_base::bug!("mongo-at-once-in-parts")
-            {
+            if pace == Pace::AtOnce && count < documents.len() {
                 return Err(not_at_once().into());
             }
             let batch = rest.get(..count).unwrap_or_default();

@@ -176,7 +176,7 @@ mod tests {
 
     use drumlin::Options;
     use drumlin_doc::Kind;
-    use drumlin_doc_store::{Store, StoreOptions};
+    use drumlin_doc_store::{Name, Store, StoreOptions};
     use drumlin_fs::{Env, StrictMemFileSystem};
 
     use super::*;
@@ -307,8 +307,14 @@ mod tests {
             write("insert", "documents", &[5, 0, 0, 0, 0].repeat(1001), &plain),
             update("_id", "$pull", 1, &plain),
         ];
+        let documents = || {
+            let collection = quick.store.collection(&Name::new("d", "c"));
+            collection.expect("a collection").documents()
+        };
+        let before = documents();
         for other in &others {
             assert_eq!(answer_at_once(&quick, 1, other), None);
+            assert_eq!(documents(), before);
         }
         // Nor is a long document changed.
         let mut find = Builder::new();
@@ -472,7 +478,7 @@ mod tests {
         );
         // Nothing is said where nobody listens, but it is done.
         assert_eq!(reply(&shared, &message(2, &[(0, &body), (1, &list)])), b"");
-        let name = drumlin_doc_store::Name::new("d", "c");
+        let name = Name::new("d", "c");
         assert_eq!(shared.store.collection(&name).expect("made").documents(), 2);
         for wrong in [
             message(0, &[(0, &body), (1, &list), (1, &list)]),

@@ -169,7 +169,6 @@ pub const BUGS: &[Bug] = &[
     bug("models-in-use-removed", "engine/store/obsolete", "table_formats:models::"),
     bug("moment-before-its-sync", "engine/maintenance/history", "faults:history::moments_outlive"),
     bug("moments-never-end", "engine/family/moment", "uses:views::"),
-    bug("mongo-at-once-in-parts", "doc-store/insert", "drumlin_mongo:answer::"),
     bug("mongo-at-once-unlocked", "doc-store/locks", "drumlin_doc_store:locks::"),
     bug("mongo-bounds-of-arrays-combined", "doc-store/bounds", "store:model::every_plan"),
     bug("mongo-checksum-unchecked", "mongo/wire/request", "drumlin_mongo:answer::"),
