@@ -191,7 +191,7 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-old-entries-stay", "doc-store/modify", "store:model::every_plan"),
     bug("mongo-optional-letters-in-bounds", "doc/regex/translate", "store:model::every_plan"),
     bug("mongo-partial-filter-unstored", "doc-store/catalog", "store:operations::documents_go"),
-    bug("mongo-partial-indexes-have-all", "doc-store/plan", "store:model::every_plan"),
+    bug("mongo-partial-indexes-have-all", "doc-store/planner", "store:model::every_plan"),
     bug("mongo-plans-unpriced", "doc-store/price", "store:plans::"),
     bug("mongo-proof-unchecked", "mongo/auth/scram", "drumlin_mongo:auth::scram::"),
     bug("mongo-pulls-at-once", "mongo/command/update", "drumlin_mongo:answer::"),
