@@ -42,4 +42,4 @@ pub use drumlin_store::DrumlinStore;
 pub use flags::Flags;
 pub use runner::Runner;
 pub use sample::Sample;
-pub use store::{Cursor, Session, Store};
+pub use store::{Cursor, NoCursor, Session, Store};

@@ -75,6 +75,10 @@ pub trait Store: Send + Sync + Sized + 'static {
     fn version() -> String;
 }
 
+fn no_batches() -> Error {
+    Error::not_supported("batches in this store")
+}
+
 /// One thread's view of a store.
 pub trait Session {
     /// An ordered walk.
@@ -91,14 +95,18 @@ pub trait Session {
     /// Adds an entry to the session's batch.
     ///
     /// # Errors
-    /// When the entry is too large for a batch.
-    fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// `NotSupported` by stores without batches; when the entry is too large for one.
+    fn batch_put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Err(no_batches())
+    }
 
     /// Adds a deletion to the session's batch.
     ///
     /// # Errors
-    /// When the key is too large for a batch.
-    fn batch_delete(&mut self, key: &[u8]) -> Result<()>;
+    /// `NotSupported` by stores without batches; when the key is too large for one.
+    fn batch_delete(&mut self, _key: &[u8]) -> Result<()> {
+        Err(no_batches())
+    }
 
     /// Adds a deletion of all keys from `begin` up to, not including, `end` to the session's batch.
     ///
@@ -111,8 +119,10 @@ pub trait Session {
     /// Writes the batch atomically and empties it.
     ///
     /// # Errors
-    /// Those of the write.
-    fn batch_write(&mut self) -> Result<()>;
+    /// `NotSupported` by stores without batches; those of the write.
+    fn batch_write(&mut self) -> Result<()> {
+        Err(no_batches())
+    }
 
     /// Looks up `key`, shows its value to `on_value` in place, and returns whether it was found.
     ///
@@ -174,4 +184,46 @@ pub trait Cursor {
     /// # Errors
     /// The error of the last move.
     fn status(&self) -> Result<()>;
+}
+
+/// The cursor of stores that are not walked: there is none.
+#[derive(Debug)]
+pub enum NoCursor {}
+
+impl Cursor for NoCursor {
+    fn seek_to_first(&mut self) {
+        match *self {}
+    }
+
+    fn seek_to_last(&mut self) {
+        match *self {}
+    }
+
+    fn seek(&mut self, _key: &[u8]) {
+        match *self {}
+    }
+
+    fn next(&mut self) {
+        match *self {}
+    }
+
+    fn prev(&mut self) {
+        match *self {}
+    }
+
+    fn valid(&self) -> bool {
+        match *self {}
+    }
+
+    fn key(&self) -> &[u8] {
+        match *self {}
+    }
+
+    fn value(&self) -> &[u8] {
+        match *self {}
+    }
+
+    fn status(&self) -> Result<()> {
+        match *self {}
+    }
 }

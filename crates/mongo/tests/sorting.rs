@@ -206,6 +206,24 @@ fn a_sort_that_may_use_no_disk_or_finds_none_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn who_may_use_no_disk_is_refused_nothing_that_less_memory_was_enough_for() {
+    let server = open(&StrictMemFileSystem::new());
+    fill(&server);
+    // The longest texts stay when the others are cut.
+    let query =
+        r#"{"find": "c", "sort": {"text": -1}, "limit": 600, "allowDiskUse": false, "$db": "d"}"#;
+    let codes = (1..=60).map(|step| {
+        limit(&server, step * 10_000);
+        code(&run(&server, query))
+    });
+    let codes: Vec<_> = codes.collect();
+    let enough = codes.iter().position(|code| *code == 0).expect("enough");
+    assert!(codes[..enough].iter().all(|code| *code == 292), "{codes:?}");
+    assert!(codes[enough..].iter().all(|code| *code == 0), "{codes:?}");
+    assert!(enough > 0, "{codes:?}");
+}
+
+#[test]
 fn what_a_killed_server_left_is_removed() {
     let files = StrictMemFileSystem::new();
     drop(open(&files));

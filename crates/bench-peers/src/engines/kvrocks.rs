@@ -9,7 +9,7 @@
 use std::fmt;
 
 use drumlin_base::{Error, Result};
-use drumlin_bench::{Cursor, Flags, Session, Store};
+use drumlin_bench::{Flags, NoCursor, Session, Store};
 use drumlin_fs::Env;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamily,
@@ -314,11 +314,6 @@ pub(crate) struct KvrocksSession<'s> {
     write: WriteOptions,
 }
 
-/// The measurements of servers are of single commands.
-fn no_batches() -> Error {
-    Error::not_supported("batches of a Redis client")
-}
-
 impl Session for KvrocksSession<'_> {
     type Cursor<'a>
         = NoCursor
@@ -337,18 +332,6 @@ impl Session for KvrocksSession<'_> {
         self.store.db.write_opt(batch, &self.write).map_err(failed)
     }
 
-    fn batch_put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_delete(&mut self, _key: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_write(&mut self) -> Result<()> {
-        Err(no_batches())
-    }
-
     /// GET.
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
         let family = self.store.family(METADATA)?;
@@ -365,39 +348,6 @@ impl Session for KvrocksSession<'_> {
 
     fn cursor(&mut self, _lower: Option<&[u8]>, _upper: Option<&[u8]>) -> Result<NoCursor> {
         Err(Error::not_supported("walking the keys of a Redis in order"))
-    }
-}
-
-/// There is none: keys of a Redis have no order.
-pub(crate) enum NoCursor {}
-
-impl Cursor for NoCursor {
-    fn seek_to_first(&mut self) {
-        match *self {}
-    }
-    fn seek_to_last(&mut self) {
-        match *self {}
-    }
-    fn seek(&mut self, _key: &[u8]) {
-        match *self {}
-    }
-    fn next(&mut self) {
-        match *self {}
-    }
-    fn prev(&mut self) {
-        match *self {}
-    }
-    fn valid(&self) -> bool {
-        match *self {}
-    }
-    fn key(&self) -> &[u8] {
-        match *self {}
-    }
-    fn value(&self) -> &[u8] {
-        match *self {}
-    }
-    fn status(&self) -> Result<()> {
-        match *self {}
     }
 }
 

@@ -1,7 +1,6 @@
 //! What clients of the laboratory's servers share.
 
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_bench::Cursor;
 use drumlin_fs::net::{
     Address, Connection, Events, Interest, Network, Poller, PosixNetwork, Received, Sent, Token,
 };
@@ -12,11 +11,6 @@ const READ_BYTES: usize = 64 << 10;
 /// What a server did not do.
 pub(super) fn failed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Io, message)
-}
-
-/// The measurements of servers are of single commands.
-pub(super) fn no_batches() -> Error {
-    Error::not_supported("batches of a server's client")
 }
 
 /// They walk nothing.
@@ -89,46 +83,5 @@ impl Link {
                 Received::End => return Err(failed("the server has closed the connection")),
             }
         }
-    }
-}
-
-/// There is none: keys of a server have no order.
-pub(crate) enum NoCursor {}
-
-impl Cursor for NoCursor {
-    fn seek_to_first(&mut self) {
-        match *self {}
-    }
-
-    fn seek_to_last(&mut self) {
-        match *self {}
-    }
-
-    fn seek(&mut self, _key: &[u8]) {
-        match *self {}
-    }
-
-    fn next(&mut self) {
-        match *self {}
-    }
-
-    fn prev(&mut self) {
-        match *self {}
-    }
-
-    fn valid(&self) -> bool {
-        match *self {}
-    }
-
-    fn key(&self) -> &[u8] {
-        match *self {}
-    }
-
-    fn value(&self) -> &[u8] {
-        match *self {}
-    }
-
-    fn status(&self) -> Result<()> {
-        match *self {}
     }
 }

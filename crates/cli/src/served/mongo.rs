@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, Result};
-use drumlin_bench::{DrumlinStore, Flags, Session, Store, mark};
+use drumlin_bench::{DrumlinStore, Flags, NoCursor, Session, Store, mark};
 use drumlin_doc::{Builder, Document, Kind, Value, validate};
 use drumlin_fs::net::{Address, ListenOptions, Network, PosixNetwork};
 use drumlin_fs::{Env, JoinHandle};
 use drumlin_mongo::{Server, ServerOptions, Stopper};
 
-use super::link::{Link, NoCursor, failed, no_batches, no_walks};
+use super::link::{Link, failed, no_walks};
 
 /// The variable of the environment with the command line of the other server.
 pub(crate) const PEER: &str = "DRUMLIN_MONGO_PEER";
@@ -325,18 +325,6 @@ impl Session for Client {
         }
         command.close().close();
         self.asker()?.ask(&command.finish()).map(drop)
-    }
-
-    fn batch_put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_delete(&mut self, _key: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_write(&mut self) -> Result<()> {
-        Err(no_batches())
     }
 
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {

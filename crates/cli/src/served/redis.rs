@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, Result};
-use drumlin_bench::{DrumlinStore, Flags, Session, Store, mark};
+use drumlin_bench::{DrumlinStore, Flags, NoCursor, Session, Store, mark};
 use drumlin_fs::net::{Address, PosixNetwork};
 use drumlin_fs::{Env, JoinHandle};
 use drumlin_redis::{Config, Server, ServerOptions, Stopper};
 use drumlin_resp::{ReplyLimits, ReplyParser, Value, encode_command};
 
-use super::link::{Link, NoCursor, failed, no_batches, no_walks};
+use super::link::{Link, failed, no_walks};
 
 /// Memory beside the cache and the memtables that the flags name, as of the engine alone.
 const OTHER_BYTES: u64 = 64 << 20;
@@ -172,18 +172,6 @@ impl Session for Client {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.asker()?.ask(&[b"SET", key, value]).map(drop)
-    }
-
-    fn batch_put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_delete(&mut self, _key: &[u8]) -> Result<()> {
-        Err(no_batches())
-    }
-
-    fn batch_write(&mut self) -> Result<()> {
-        Err(no_batches())
     }
 
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {

@@ -54,10 +54,12 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
     }
     reply.close().close();
     let verbosity = call.body.get("verbosity").and_then(Value::as_str);
-    if let Some(collection) = collection.filter(|_| verbosity != Some("queryPlanner")) {
+    let best = plans.into_iter().next().map(|best| best.plan);
+    if let Some((collection, plan)) = collection.zip(best)
+        && verbosity != Some("queryPlanner")
+    {
         let most = query.most();
         let mut found = 0u64;
-        let plan = query.plan(&reads, &collection)?;
         let of = (&query, plan);
         let examined = each(&reads, &collection, of, call.deadline(), &mut |_, _| {
             found += 1;

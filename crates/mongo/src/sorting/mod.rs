@@ -72,8 +72,9 @@ impl Sorter {
         if is_full || self.bytes > limit {
             self.cut();
         }
-        // What a cut leaves near the limit would be cut again with every document.
-        if self.bytes > limit || (is_full && self.bytes > limit / 2) {
+        // What a cut leaves near the limit would be cut again with every document: it goes to a file early, where that is allowed.
+        let is_early = is_full && self.workspace.may_spill;
+        if self.bytes > limit || (is_early && self.bytes > limit / 2) {
             self.spill()?;
         }
         Ok(())
