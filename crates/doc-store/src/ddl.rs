@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drumlin::{ReadOptions, WriteBatch};
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
-use drumlin_doc::{Builder, Code, Document, Kind, Refusal};
+use drumlin_doc::{Builder, Code, Document, Kind, Refusal, step};
 
 use crate::catalog::{Catalog, Collection, Name};
 use crate::failure::Outcome;
@@ -313,6 +313,7 @@ impl Store {
         let mut own: HashSet<Vec<u8>> = HashSet::new();
         cursor.seek_to_first();
         while cursor.valid() {
+            step()?;
             let id = cursor.key().get(4..).unwrap_or_default();
             let document = form::decode(id, cursor.try_value()?)?;
             let (entries, is_multikey) = index.entries(Document(&document), id)?;

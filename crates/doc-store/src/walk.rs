@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use drumlin::{DbIterator, Error, Result};
-use drumlin_doc::Document;
+use drumlin_doc::{Document, step};
 
 use crate::catalog::Collection;
 use crate::failure::Outcome;
@@ -64,6 +64,7 @@ impl Walk {
         match &access {
             Access::Ids(ids) => {
                 while let Some(id) = ids.get(self.range) {
+                    step()?;
                     self.range += 1;
                     let Some(document) = reads.document(collection, id)? else {
                         continue;
@@ -82,6 +83,7 @@ impl Walk {
                     let mut cursor = reads.cursor(of_index, range);
                     self.seek(&mut cursor);
                     while cursor.valid() {
+                        step()?;
                         self.after = Some(cursor.key().to_vec());
                         if !self.show(reads, collection, &access, &cursor, visit)? {
                             return Ok(false);

@@ -21,6 +21,11 @@ macro_rules! codes {
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
+
+            /// Whether it ends a command, whatever it was at: its time is over, or the server's is.
+            pub fn is_end(self) -> bool {
+                matches!(self, Self::MaxTimeMsExpired | Self::InterruptedAtShutdown)
+            }
         }
     };
 }
@@ -64,6 +69,7 @@ codes! {
     BsonObjectTooLarge = 10334 "BSONObjectTooLarge",
     WriteConflict = 112 "WriteConflict",
     DuplicateKey = 11000 "DuplicateKey",
+    InterruptedAtShutdown = 11600 "InterruptedAtShutdown",
     OutOfDiskSpace = 14031 "OutOfDiskSpace",
     ReplaceRoot = 40228 "Location40228",
     StageShape = 40323 "Location40323",

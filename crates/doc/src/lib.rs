@@ -35,6 +35,7 @@ mod show;
 mod sort;
 mod update;
 mod validate;
+mod watch;
 
 pub use arithmetic::add;
 pub use build::Builder;
@@ -55,6 +56,7 @@ pub use show::show;
 pub use sort::Sort;
 pub use update::{Applied, ArrayFilter, Moment, Update};
 pub use validate::{DEPTH_MAX, validate};
+pub use watch::{step, watched};
 
 /// The most bytes that a stored document may have.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;

@@ -1,18 +1,12 @@
 //! Finding documents: plan, filter, sort, skip, limit.
 
-use std::time::Duration;
-
-use drumlin_doc::{Code, Document, Filter, Projection, Refusal, Sort};
+use drumlin_doc::{Document, Filter, Projection, Sort};
 use drumlin_doc_store::{
     Collection, Hint, Outcome, Plan, Priced, Reads, Walk, plan, plan_with, plans,
 };
-use drumlin_fs::Clock;
 
 use crate::cursors::{Results, Source, Walking};
 use crate::sorting::{Sorter, Workspace};
-
-/// Documents between two looks at the clock.
-const BETWEEN_LOOKS: u64 = 128;
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -58,28 +52,6 @@ impl Query {
     }
 }
 
-/// Until when a command may run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline<'a> {
-    pub(crate) clock: &'a dyn Clock,
-    /// By the monotonic clock.
-    pub(crate) at: Option<Duration>,
-}
-
-impl Deadline<'_> {
-    /// # Errors
-    /// `MaxTimeMSExpired`.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        match self.at.is_some_and(|at| self.clock.monotonic() > at) {
-            true => Err(Refusal::new(
-                Code::MaxTimeMsExpired,
-                "operation exceeded time limit",
-            )),
-            false => Ok(()),
-        }
-    }
-}
-
 /// What was examined.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Examined {
@@ -92,21 +64,17 @@ pub(crate) fn each(
     reads: &Reads<'_>,
     collection: &Collection,
     (query, plan): (&Query, Plan),
-    deadline: Deadline<'_>,
     visit: &mut dyn FnMut(&[u8], Document<'_>) -> Outcome<bool>,
 ) -> Outcome<Examined> {
     let mut walk = Walk::new(plan);
-    let mut seen = 0u64;
-    walk.go_on(reads, collection, &mut |id, document| {
-        seen += 1;
-        if seen.is_multiple_of(BETWEEN_LOOKS) {
-            deadline.check()?;
-        }
-        match query.filter.matches(document)? {
+    walk.go_on(
+        reads,
+        collection,
+        &mut |id, document| match query.filter.matches(document)? {
             true => visit(id, document),
             false => Ok(true),
-        }
-    })?;
+        },
+    )?;
     Ok(Examined {
         keys: walk.keys_examined,
         documents: walk.documents_examined,
@@ -118,20 +86,13 @@ pub(crate) fn sorted(
     reads: &Reads<'_>,
     collection: &Collection,
     (query, plan): (Query, Plan),
-    deadline: Deadline<'_>,
     workspace: &Workspace,
 ) -> Outcome<Results> {
     let mut sorter = Sorter::new(query.sort.clone(), query.most(), workspace);
-    each(
-        reads,
-        collection,
-        (&query, plan),
-        deadline,
-        &mut |_, document| {
-            sorter.push(document.0.to_vec())?;
-            Ok(true)
-        },
-    )?;
+    each(reads, collection, (&query, plan), &mut |_, document| {
+        sorter.push(document.0.to_vec())?;
+        Ok(true)
+    })?;
     Ok(Results {
         documents: sorter.finish()?,
         skip: query.skip,
@@ -147,7 +108,6 @@ pub(crate) fn source(
     collection: &Collection,
     query: Query,
     projection: Option<Projection>,
-    deadline: Deadline<'_>,
     workspace: &Workspace,
 ) -> Outcome<Source> {
     let plan = query.plan(reads, collection)?;
@@ -163,7 +123,7 @@ pub(crate) fn source(
             is_over: false,
         })));
     }
-    let results = sorted(reads, collection, (query, plan), deadline, workspace)?;
+    let results = sorted(reads, collection, (query, plan), workspace)?;
     Ok(Source::Results(Box::new(Results {
         projection,
         ..results

@@ -200,6 +200,7 @@ impl Server {
                 }
             }
         }
+        self.shared.is_ending.store(true, Ordering::Relaxed);
         self.clients.clear();
         self.workers.end()?;
         match failed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use drumlin_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use drumlin_doc::{Builder, Document, Kind, Value};
 use drumlin_doc_store::Store;
 use drumlin_fs::Env;
@@ -23,6 +23,8 @@ pub struct Shared {
     pub(crate) users: Users,
     pub(crate) peers: Peers,
     pub(crate) connections: AtomicU64,
+    /// Whether commands are to end because the server does.
+    pub(crate) is_ending: Arc<AtomicBool>,
     pub(crate) counters: Counters,
     /// Seconds between two looks for documents whose time is over, and how many were removed.
     pub(crate) expiry_seconds: AtomicU64,
@@ -62,6 +64,7 @@ impl Shared {
             users,
             peers: Peers::default(),
             connections: AtomicU64::new(0),
+            is_ending: Arc::default(),
             counters: Counters::new(),
             expiry_seconds: AtomicU64::new(60),
             expired: AtomicU64::new(0),

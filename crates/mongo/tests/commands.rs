@@ -402,3 +402,40 @@ fn a_cursor_goes_on_for_its_collection_and_session_alone() {
         assert_eq!(run(&server, &more).1, code, "{begin} {go_on}");
     }
 }
+
+#[test]
+fn work_on_one_document_ends_when_its_time_is_over() {
+    let server = open();
+    run(&server, r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    // A million times a million elements.
+    let range = r#"{"$range": [0, 1000000]}"#;
+    let inner = format!(r#"{{"$map": {{"input": {range}, "in": 1}}}}"#);
+    let long = [
+        format!(r#"{{"$map": {{"input": {range}, "in": {{"$size": {inner}}}}}}}"#),
+        format!(
+            r#"{{"$filter": {{"input": {range}, "cond": {{"$eq": [0, {{"$size": {inner}}}]}}}}}}"#
+        ),
+        format!(
+            r#"{{"$reduce": {{"input": {range}, "initialValue": 0, "in": {{"$size": {inner}}}}}}}"#
+        ),
+    ];
+    for of in &long {
+        for command in [
+            format!(r#"{{"find": "c", "maxTimeMS": 20, "projection": {{"x": {of}}}}}"#),
+            format!(r#"{{"find": "c", "maxTimeMS": 20, "filter": {{"_id": 1, "$expr": {of}}}}}"#),
+            format!(
+                r#"{{"aggregate": "c", "maxTimeMS": 20, "cursor": {{}}, "pipeline": [{{"$project": {{"x": {of}}}}}]}}"#
+            ),
+            format!(
+                r#"{{"update": "c", "maxTimeMS": 20, "updates": [{{"q": {{"_id": 1}}, "u": [{{"$set": {{"x": {of}}}}}]}}]}}"#
+            ),
+            format!(
+                r#"{{"delete": "c", "maxTimeMS": 20, "deletes": [{{"q": {{"$expr": {of}}}, "limit": 0}}]}}"#
+            ),
+        ] {
+            let (_, code) = run(&server, &command);
+            assert_eq!(code, Code::MaxTimeMsExpired.number(), "{command}");
+        }
+    }
+    assert_eq!(all(&server, "c"), [doc(r#"{"_id": 1}"#)]);
+}

@@ -1,10 +1,14 @@
-//! Goal: every message of a connection is answered once, in order, however many come at a time. Method: a server at a socket, clients that
-//! send their messages in pieces cut by a seed, several at once, some of which leave in the middle or send nothing more and wait.
+//! Goal: every message of a connection is answered once, in order, however many come at a time, and a server that is asked to end does,
+//! whatever it works on. Method: a server at a socket, clients that send their messages in pieces cut by a seed, several at once, some of
+//! which leave in the middle or send nothing more and wait.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "the clients of a server at a socket are no part of it: they have sockets and threads of their own"
 )]
+
+#[path = "../../doc/tests/doc/json.rs"]
+mod json;
 
 use core::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,11 +16,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drumlin_base::rng::Rng;
-use drumlin_doc::{Builder, Document, Value};
+use drumlin_doc::{Builder, Document, OwnedValue, Value};
 use drumlin_fs::Env;
 use drumlin_fs::net::{Address, PosixNetwork};
-use drumlin_mongo::{Server, ServerOptions};
+use drumlin_mongo::{Server, ServerOptions, Stopper};
 use drumlin_testkit::redis::Link;
+
+use json::doc;
 
 const MESSAGES: u32 = 300;
 
@@ -40,6 +46,11 @@ fn message(number: u32, client: u64) -> Vec<u8> {
                 .close();
         }
     }
+    framed(number, body)
+}
+
+/// The message of a command.
+fn framed(number: u32, mut body: Builder) -> Vec<u8> {
     body.str("$db", "test");
     let body = body.finish();
     let len = u32::try_from(body.len() + 21).expect("small");
@@ -118,8 +129,8 @@ fn client(address: &Address, number: u64, seed: u64) {
     }
 }
 
-#[test]
-fn messages_are_answered_in_order_however_they_come() {
+/// A server, its address, and what ends it.
+fn started() -> (tempfile::TempDir, thread::JoinHandle<()>, Address, Stopper) {
     let dir = tempfile::tempdir().expect("a directory");
     let server = Server::open(ServerOptions {
         dir: dir.path().join("data"),
@@ -134,6 +145,12 @@ fn messages_are_answered_in_order_however_they_come() {
     let server = server.expect("opens");
     let (address, stopper) = (server.address(), server.stopper());
     let running = thread::spawn(move || server.run().expect("ends well"));
+    (dir, running, address, stopper)
+}
+
+#[test]
+fn messages_are_answered_in_order_however_they_come() {
+    let (_dir, running, address, stopper) = started();
     for seed in 0..3 {
         thread::scope(|threads| {
             for number in 0..8 {
@@ -142,6 +159,36 @@ fn messages_are_answered_in_order_however_they_come() {
             }
         });
     }
+    stopper.stop().expect("wakes");
+    running.join().expect("the server");
+}
+
+#[test]
+fn a_server_ends_while_it_works_on_a_document_that_takes_days() {
+    let (_dir, running, address, stopper) = started();
+    let mut link = Link::to(&address);
+    let mut next = 0;
+    assert!(
+        link.send(&[message(0, 0), message(1, 0)].concat()),
+        "it is taken"
+    );
+    let mut bytes = Vec::new();
+    while next < 2 {
+        bytes.extend_from_slice(&received(&mut link));
+        heard(&mut bytes, &mut next);
+    }
+    // A million times a million elements.
+    let mut body = Builder::new();
+    body.value("aggregate", OwnedValue::string("c").get());
+    let within = doc(
+        r#"{"cursor": {}, "pipeline": [{"$project": {"x": {"$map": {"input": {"$range": [0, 1000000]}, "in":
+            {"$size": {"$map": {"input": {"$range": [0, 1000000]}, "in": 1}}}}}}}]}"#,
+    );
+    for element in Document(&within) {
+        body.value(element.name, element.value);
+    }
+    assert!(link.send(&framed(2, body)), "it is taken");
+    thread::sleep(Duration::from_millis(50));
     stopper.stop().expect("wakes");
     running.join().expect("the server");
 }

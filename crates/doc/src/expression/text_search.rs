@@ -6,6 +6,7 @@ use crate::compare::regex_parts;
 use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::regex::{Captured, Pattern};
+use crate::watch::step;
 
 use super::function::{Arguments, Function, Made, argument, flag, null};
 use super::string::place_value;
@@ -131,6 +132,7 @@ pub(super) fn find_all(function: &Function, arguments: Arguments<'_>) -> Made {
         let mut from = 0;
         let mut bytes = 0;
         while let Some(groups) = within.captures(from)? {
+            step()?;
             let (begin, end) = groups.first().copied().flatten().unwrap_or((from, from));
             let one = described(text, &groups, &mut characters);
             bytes += one.len();

@@ -9,6 +9,7 @@ use crate::path::Path;
 use crate::raw::{AsValue, Document, Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::sort::Sort;
+use crate::watch::step;
 
 use super::convert::convert;
 use super::function::{Function, Growing, bounded, truth, within_bound};
@@ -445,6 +446,7 @@ impl Over {
         visit: &mut dyn FnMut(&Env<'_>, Value<'_>) -> Outcome<bool>,
     ) -> Outcome<()> {
         for element in Document(&elements.bytes) {
+            step()?;
             let variables = Variables::with(&self.name, Some(element.value), env.variables);
             let env = Env {
                 root: env.root,
@@ -481,6 +483,7 @@ fn reduce<'e>(
     };
     let mut value: Option<OwnedValue> = initial.found(env)?.map(Got::into_owned);
     for element in Document(&elements.bytes) {
+        step()?;
         let this = Variables::with("this", Some(element.value), env.variables);
         let both = Variables::with("value", value.as_ref().map(OwnedValue::get), Some(&this));
         let env = Env {

@@ -1,9 +1,12 @@
 //! Goal: the work for one value is linear in its bytes, or n log n, and what is made of it is bounded. Method: values of megabytes of a
-//! shape that is the worst for nested loops, with which each of these tests would run for minutes up to days. Nothing is timed.
+//! shape that is the worst for nested loops, with which each of these tests would run for minutes up to days. Nothing is timed; what is longer ends when it is told to.
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 use drumlin_doc::{
     Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Projection,
-    ProjectionOf, Scope, Update, show,
+    ProjectionOf, Refusal, Scope, Update, show, watched,
 };
 
 use crate::json::doc;
@@ -304,4 +307,27 @@ fn an_element_is_found_by_a_condition_of_many_values() {
     let mut new = Builder::new();
     let new = new.value("a", elements(&changed).get()).clone().finish();
     assert!(applied.expect("applied").document == new);
+}
+
+#[test]
+fn work_ends_when_the_watch_says_so() {
+    let asked = Rc::new(Cell::new(0));
+    let look = {
+        let asked = Rc::clone(&asked);
+        move || {
+            asked.set(asked.get() + 1);
+            match asked.get() < 100 {
+                true => Ok(()),
+                false => Err(Refusal::bad_value("enough")),
+            }
+        }
+    };
+    let range = r#"{"$range": [0, 1000000]}"#;
+    let inner = format!(r#"{{"$map": {{"input": {range}, "in": 1}}}}"#);
+    let of = format!(r#"{{"$map": {{"input": {range}, "in": {{"$size": {inner}}}}}}}"#);
+    let refused = watched(look, || eval(&of, &[])).expect_err("it is long");
+    assert_eq!((refused.message.as_str(), asked.get()), ("enough", 100));
+    // Where nobody looks any more it goes on.
+    eval(&inner, &[]).expect("nobody looks");
+    assert_eq!(asked.get(), 100);
 }

@@ -24,7 +24,6 @@ fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
         reads,
         database: call.database,
         scope: call.scope()?,
-        deadline: call.deadline(),
         workspace: call.workspace(),
         depth: 0,
     })
@@ -76,14 +75,7 @@ pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
     }
     let source = match reads.collection(&name).filter(|_| stages.is_empty()) {
         // Without other stages the query is all, and its cursor goes on by itself.
-        Some(collection) => source(
-            &reads,
-            &collection,
-            query,
-            None,
-            call.deadline(),
-            &call.workspace(),
-        )?,
+        Some(collection) => source(&reads, &collection, query, None, &call.workspace())?,
         None => Source::Results(Box::new(Results::all(run(&name, query, stages, &running)?))),
     };
     let batch = batch.and_then(|batch| u64::try_from(batch).ok());

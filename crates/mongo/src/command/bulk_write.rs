@@ -338,6 +338,7 @@ impl Done {
         match outcome {
             Ok(done) => Ok(Some(done)),
             Err(Failure::Engine(error)) => Err(error.into()),
+            Err(Failure::Refused(refusal)) if refusal.code.is_end() => Err(refusal.into()),
             Err(failure) => {
                 self.refused(at, &refusal_of(failure));
                 Ok(None)

@@ -1,14 +1,16 @@
 //! A command that was sent: its arguments.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::{Error, ErrorKind};
+use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{
     Code, Document, Element, Filter, Kind, Outcome, Refusal, Scope, Sort, Value, coerced,
 };
 use drumlin_doc_store::{Failure, Hint, Name, Pace, Reads};
 
-use crate::query::{Deadline, Query};
+use crate::query::Query;
 use crate::shared::Shared;
 use crate::sorting::Workspace;
 
@@ -272,16 +274,26 @@ impl<'a> Call<'a> {
         Workspace::new(&self.shared.scratch, may_spill)
     }
 
-    pub(super) fn deadline(&self) -> Deadline<'a> {
-        // That it is one was looked at before the command was run.
-        let ms = time_limit(self.name, self.body)
-            .unwrap_or(None)
-            .filter(|ms| *ms > 0);
-        let clock = &*self.shared.env.clock;
-        Deadline {
-            clock,
-            at: ms.map(|ms| clock.monotonic() + Duration::from_millis(ms)),
-        }
+    /// What is asked, while the command works, whether it is to go on.
+    ///
+    /// # Errors
+    /// Of the time limit that it gives.
+    pub(super) fn look(&self) -> Outcome<impl Fn() -> Outcome<()> + 'static> {
+        let ms = time_limit(self.name, self.body)?.filter(|ms| *ms > 0);
+        let clock = Arc::clone(&self.shared.env.clock);
+        let until = ms.map(|ms| clock.monotonic().saturating_add(Duration::from_millis(ms)));
+        let is_ending = Arc::clone(&self.shared.is_ending);
+        Ok(move || {
+            if is_ending.load(Ordering::Relaxed) {
+                let text = "interrupted at shutdown";
+                return Err(Refusal::new(Code::InterruptedAtShutdown, text));
+            }
+            if until.is_some_and(|until| clock.monotonic() > until) {
+                let text = "operation exceeded time limit";
+                return Err(Refusal::new(Code::MaxTimeMsExpired, text));
+            }
+            Ok(())
+        })
     }
 }
 

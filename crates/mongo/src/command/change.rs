@@ -39,7 +39,6 @@ impl Change {
                     reads: &reads,
                     database: call.database,
                     scope: scope.clone(),
-                    deadline: call.deadline(),
                     workspace: call.workspace(),
                     depth: 0,
                 };

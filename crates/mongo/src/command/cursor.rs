@@ -4,7 +4,6 @@ use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value};
 use drumlin_doc_store::{Access, Name, Outcome, Reads};
 
 use crate::cursors::{Cursor, Source, Walking};
-use crate::query::Deadline;
 use crate::wire::limits::{BATCH_BYTES_MAX, FIRST_BATCH};
 
 use super::call::Call;
@@ -178,19 +177,13 @@ fn fill(
             }
             batch.push(&document);
         },
-        Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch, call.deadline())?,
+        Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch)?,
     };
     call.shared.counters.returned.add(batch.count);
     Ok((batch.out, is_over))
 }
 
-fn walk(
-    walking: &mut Walking,
-    name: &Name,
-    reads: &Reads<'_>,
-    batch: &mut Batch,
-    deadline: Deadline<'_>,
-) -> Outcome<bool> {
+fn walk(walking: &mut Walking, name: &Name, reads: &Reads<'_>, batch: &mut Batch) -> Outcome<bool> {
     let killed = |what: &str| {
         Refusal::new(
             Code::QueryPlanKilled,
@@ -227,13 +220,8 @@ fn walk(
         pending,
         ..
     } = walking;
-    let mut seen = 0u64;
     let is_over = *limit == 0
         || walk.go_on(reads, &collection, &mut |_, document| {
-            seen += 1;
-            if seen.is_multiple_of(128) {
-                deadline.check()?;
-            }
             if !filter.matches(document)? {
                 return Ok(true);
             }

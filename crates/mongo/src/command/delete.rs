@@ -1,6 +1,6 @@
 //! `delete`.
 
-use drumlin_doc::{Builder, Document, Filter, Refusal, Scope, Value};
+use drumlin_doc::{Builder, Document, Filter, Refusal, Scope, Value, step};
 use drumlin_doc_store::{Name, Outcome, Step};
 
 use crate::query::{Query, each};
@@ -83,6 +83,7 @@ fn one(call: &Call<'_>, name: &Name, (query, is_one): (&Query, bool)) -> Outcome
     loop {
         let ids = matching(call, name, query, if is_one { 1 } else { usize::MAX })?;
         for id in &ids {
+            step()?;
             let modified = call.shared.store.modify(name, id, &mut |document| {
                 Ok(match query.filter.matches(document)? {
                     true => Step::Delete,
@@ -117,7 +118,7 @@ pub(super) fn matching(
     let mut ids = Vec::new();
     let mut bytes = 0;
     let query = (query, query.plan(&reads, &collection)?);
-    each(&reads, &collection, query, call.deadline(), &mut |id, _| {
+    each(&reads, &collection, query, &mut |id, _| {
         bytes += id.len() + 24;
         if bytes > STAGE_BYTES_MAX {
             return Err(too_much("the list of the documents to change").into());

@@ -61,7 +61,7 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
         let most = query.most();
         let mut found = 0u64;
         let of = (&query, plan);
-        let examined = each(&reads, &collection, of, call.deadline(), &mut |_, _| {
+        let examined = each(&reads, &collection, of, &mut |_, _| {
             found += 1;
             Ok(found < most || !query.sort.is_empty())
         })?;

@@ -109,14 +109,7 @@ pub(super) fn find(call: &Call<'_>) -> Outcome<Builder> {
             let text = format!("tailable cursor requested on non capped collection {name}");
             return Err(Refusal::bad_value(text).into());
         }
-        Some(collection) => source(
-            &reads,
-            &collection,
-            query,
-            projection,
-            call.deadline(),
-            &call.workspace(),
-        )?,
+        Some(collection) => source(&reads, &collection, query, projection, &call.workspace())?,
         None => Source::Ready(VecDeque::new()),
     };
     first_batch(call, &reads, name, source, batch, call.flag("singleBatch"))

@@ -18,20 +18,14 @@ pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Opti
     let is_sorted = plan.is_sorted;
     let mut found = None;
     let mut sorter = Sorter::new(query.sort.clone(), 1, &call.workspace());
-    each(
-        &reads,
-        &collection,
-        (query, plan),
-        call.deadline(),
-        &mut |id, document| {
-            if is_sorted {
-                found = Some(id.to_vec());
-                return Ok(false);
-            }
-            sorter.push(document.0.to_vec())?;
-            Ok(true)
-        },
-    )?;
+    each(&reads, &collection, (query, plan), &mut |id, document| {
+        if is_sorted {
+            found = Some(id.to_vec());
+            return Ok(false);
+        }
+        sorter.push(document.0.to_vec())?;
+        Ok(true)
+    })?;
     let sorted = sorter.finish()?.next()?;
     let sorted = sorted.and_then(|document| {
         Document(&document)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drumlin::ErrorKind;
-use drumlin_doc::{Builder, Code, Document, Refusal};
+use drumlin_doc::{Builder, Code, Document, Refusal, watched};
 use drumlin_doc_store::{Failure, Outcome, Pace};
 
 use crate::auth::{Need, may};
@@ -11,7 +11,7 @@ use crate::counters::COMMANDS_MAX;
 use crate::shared::Shared;
 
 use super::call::Call;
-use super::concerns::{asks_for_nothing, syncs_reads, syncs_writes, time_limit};
+use super::concerns::{asks_for_nothing, syncs_reads, syncs_writes};
 use super::refusals::{refusal_of, refused};
 use super::{
     aggregate, bulk_write, collections, cursor, delete, diagnosis, explain, find, find_and_modify,
@@ -265,12 +265,12 @@ fn run_call(call: &Call<'_>) -> Outcome<Builder> {
     };
     call.check_generic()?;
     stable_api::check(call)?;
-    time_limit(call.name, call.body)?;
+    let look = call.look()?;
     if syncs_reads(call.name, call.body)? {
         call.shared.store.sync()?;
     }
     let is_synced = syncs_writes(call.name, call.body)?;
-    let reply = match run(call)? {
+    let reply = match watched(look, || run(call))? {
         // Who does not ask is told nothing of what was done.
         _ if asks_for_nothing(call.name, call.body) => Builder::new(),
         reply => reply,

@@ -2,7 +2,7 @@
 
 use drumlin_doc::{
     ArrayFilter, Builder, Code, Document, Element, Filter, Kind, Moment, OwnedValue, Refusal,
-    Scope, Sort, Update, Value,
+    Scope, Sort, Update, Value, step,
 };
 use drumlin_doc_store::{Failure, Name, Outcome, Pace, Step};
 
@@ -218,6 +218,7 @@ fn run(call: &Call<'_>, name: &Name, statement: &Statement, done: &mut Done) -> 
             false => Vec::from_iter(first(call, name, &statement.query)?),
         };
         for id in &ids {
+            step()?;
             if let Some((_, after, is_changed)) = change(call, name, id, statement)? {
                 drop(after);
                 done.matched += 1;

@@ -30,7 +30,7 @@ pub(super) fn count(call: &Call<'_>) -> Outcome<Builder> {
                 let most = query.skip.saturating_add(query.limit);
                 let plan = query.plan(&reads, collection)?;
                 let query = (&query, plan);
-                each(&reads, collection, query, call.deadline(), &mut |_, _| {
+                each(&reads, collection, query, &mut |_, _| {
                     found += 1;
                     Ok(found < most)
                 })?;
@@ -58,31 +58,25 @@ pub(super) fn distinct(call: &Call<'_>) -> Outcome<Builder> {
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     if let Some(collection) = reads.collection(&name) {
         let plan = query.plan(&reads, &collection)?;
-        each(
-            &reads,
-            &collection,
-            (&query, plan),
-            call.deadline(),
-            &mut |_, document| {
-                candidates(document, &key, &mut |value| {
-                    let elements = value.and_then(Value::as_array);
-                    let elements = elements
-                        .into_iter()
-                        .flat_map(|array| array.iter().map(|element| element.value));
-                    let whole = value.filter(|value| value.kind != Kind::Array);
-                    for value in whole.into_iter().chain(elements) {
-                        if seen.insert(keystring::key_of(value)) {
-                            reply.value((seen.len() - 1).to_string(), value);
-                        }
+        each(&reads, &collection, (&query, plan), &mut |_, document| {
+            candidates(document, &key, &mut |value| {
+                let elements = value.and_then(Value::as_array);
+                let elements = elements
+                    .into_iter()
+                    .flat_map(|array| array.iter().map(|element| element.value));
+                let whole = value.filter(|value| value.kind != Kind::Array);
+                for value in whole.into_iter().chain(elements) {
+                    if seen.insert(keystring::key_of(value)) {
+                        reply.value((seen.len() - 1).to_string(), value);
                     }
-                    false
-                });
-                match reply.len() > BATCH_BYTES_MAX {
-                    true => Err(too_much("the list of distinct values").into()),
-                    false => Ok(true),
                 }
-            },
-        )?;
+                false
+            });
+            match reply.len() > BATCH_BYTES_MAX {
+                true => Err(too_much("the list of distinct values").into()),
+                false => Ok(true),
+            }
+        })?;
     }
     reply.close();
     Ok(reply)

@@ -8,7 +8,7 @@ use super::refusals::refusal_of;
 /// Notes what was refused of the statement at `at`. Whether the next one is run.
 ///
 /// # Errors
-/// Those of the engine, which end the command.
+/// Those of the engine, and those of who looks whether to go on: they end the command.
 pub(super) fn goes_on(
     outcome: Outcome<()>,
     (at, ordered): (usize, bool),
@@ -17,6 +17,7 @@ pub(super) fn goes_on(
     match outcome {
         Ok(()) => Ok(true),
         Err(Failure::Engine(error)) => Err(error.into()),
+        Err(Failure::Refused(refusal)) if refusal.code.is_end() => Err(refusal.into()),
         Err(failure) => {
             errors.push((at, refusal_of(failure)));
             Ok(!ordered)

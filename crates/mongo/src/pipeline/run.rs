@@ -69,12 +69,11 @@ pub(crate) fn run(
     let Some(collection) = running.reads.collection(name).filter(|_| is_open) else {
         return pipeline.finish(running);
     };
-    let deadline = running.deadline;
     let reads = running.reads;
     let plan = query.plan(reads, &collection)?;
     if !plan.is_sorted {
         let query = (query, plan);
-        let mut results = sorted(reads, &collection, query, deadline, &running.workspace)?;
+        let mut results = sorted(reads, &collection, query, &running.workspace)?;
         while let Some(document) = results.next()? {
             if !pipeline.push(&document, running)? {
                 break;
@@ -84,20 +83,14 @@ pub(crate) fn run(
     }
     let (mut skip, mut left) = (query.skip, query.limit);
     if left > 0 {
-        each(
-            reads,
-            &collection,
-            (&query, plan),
-            deadline,
-            &mut |_, document| {
-                if skip > 0 {
-                    skip -= 1;
-                    return Ok(true);
-                }
-                left -= 1;
-                Ok(pipeline.push(document.0, running)? && left > 0)
-            },
-        )?;
+        each(reads, &collection, (&query, plan), &mut |_, document| {
+            if skip > 0 {
+                skip -= 1;
+                return Ok(true);
+            }
+            left -= 1;
+            Ok(pipeline.push(document.0, running)? && left > 0)
+        })?;
     }
     pipeline.finish(running)
 }
@@ -149,7 +142,6 @@ impl Pipeline {
                     None => return Ok(true),
                 },
                 Stage::Lookup(lookup) => {
-                    running.deadline.check()?;
                     made = looked_up(lookup, Document(&made), running)?;
                 }
                 Stage::Sort(sorter) => {

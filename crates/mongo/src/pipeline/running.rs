@@ -3,7 +3,6 @@
 use drumlin_doc::{Code, Refusal, Scope};
 use drumlin_doc_store::Reads;
 
-use crate::query::Deadline;
 use crate::sorting::Workspace;
 
 /// Pipelines within each other.
@@ -15,7 +14,6 @@ pub(crate) struct Running<'a> {
     pub(crate) reads: &'a Reads<'a>,
     pub(crate) database: &'a str,
     pub(crate) scope: Scope,
-    pub(crate) deadline: Deadline<'a>,
     pub(crate) workspace: Workspace,
     /// How many pipelines are around it.
     pub(crate) depth: usize,
