@@ -1,6 +1,7 @@
 //! Projections: which fields of a document are answered, and which are computed. `$addFields` is one that keeps all others.
 
-use std::collections::BTreeMap;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use crate::build::Builder;
 use crate::code::Code;
@@ -32,9 +33,7 @@ enum Rule {
 /// Fields by their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Names {
-    rules: Vec<(Box<[u8]>, Rule)>,
-    /// Where each name is among them.
-    places: BTreeMap<Box<[u8]>, usize>,
+    rules: IndexMap<Box<[u8]>, Rule>,
     /// Whether anything below is computed, so that documents are made where there are none.
     computes: bool,
 }
@@ -148,13 +147,13 @@ impl Context<'_> {
         let in_place = self.others == Others::StayInPlace;
         let mut done = vec![false; names.rules.len()];
         for element in of.into_iter().flatten() {
-            let Some(at) = names.place(element.name) else {
+            let Some((at, _, rule)) = names.rules.get_full(element.name) else {
                 if self.others != Others::Go {
                     out.value(element.name, element.value);
                 }
                 continue;
             };
-            let Some(((_, rule), done)) = names.rules.get(at).zip(done.get_mut(at)) else {
+            let Some(done) = done.get_mut(at) else {
                 continue;
             };
             match rule {
@@ -297,7 +296,7 @@ fn slice(array: Document<'_>, skip: Option<i64>, count: i64, name: &[u8], out: &
 
 impl Names {
     fn is_positional(&self) -> bool {
-        self.rules.iter().any(|(_, rule)| match rule {
+        self.rules.values().any(|rule| match rule {
             Rule::Positional(_) => true,
             Rule::Nested(inner) => inner.is_positional(),
             _ => false,
@@ -309,33 +308,11 @@ impl Names {
         let (first, rest) = path
             .split_once('.')
             .map_or((path, None), |(a, b)| (a, Some(b)));
-        let rule = self
-            .place(first.as_bytes())
-            .and_then(|at| self.rules.get(at));
-        match (rule, rest) {
-            (Some((_, Rule::Positional(_))), None) => true,
-            (Some((_, Rule::Nested(inner))), Some(rest)) => inner.is_positional_at(rest),
+        match (self.rules.get(first.as_bytes()), rest) {
+            (Some(Rule::Positional(_)), None) => true,
+            (Some(Rule::Nested(inner)), Some(rest)) => inner.is_positional_at(rest),
             _ => false,
         }
-    }
-
-    fn place(&self, name: &[u8]) -> Option<usize> {
-        self.places.get(name).copied()
-    }
-
-    /// Puts a rule of a new name behind the others; its place.
-    fn push(&mut self, name: &[u8], rule: Rule) -> usize {
-        let place = self.rules.len();
-        self.places.insert(name.into(), place);
-        self.rules.push((name.into(), rule));
-        place
-    }
-
-    /// Puts a rule of a new name before the others.
-    fn push_first(&mut self, name: &[u8], rule: Rule) {
-        self.places.values_mut().for_each(|place| *place += 1);
-        self.places.insert(name.into(), 0);
-        self.rules.insert(0, (name.into(), rule));
     }
 
     /// Puts a rule at a path.
@@ -351,22 +328,19 @@ impl Names {
         while let Some(part) = parts.next() {
             names.computes |= computes;
             let is_end = parts.peek().is_none();
-            let at = match names.place(part.as_bytes()) {
-                Some(_) if is_end => return Err(collides()),
-                Some(at) => at,
-                None => {
-                    let new = match is_end {
-                        true => rule.take().ok_or_else(collides)?,
-                        false => Rule::Nested(Self::default()),
-                    };
-                    names.push(part.as_bytes(), new)
-                }
+            let below = match names.rules.entry(part.as_bytes().into()) {
+                Entry::Occupied(_) if is_end => return Err(collides()),
+                Entry::Occupied(there) => there.into_mut(),
+                Entry::Vacant(free) => free.insert(match is_end {
+                    true => rule.take().ok_or_else(collides)?,
+                    false => Rule::Nested(Self::default()),
+                }),
             };
             if is_end {
                 break;
             }
-            match names.rules.get_mut(at) {
-                Some((_, Rule::Nested(inner))) => names = inner,
+            match below {
+                Rule::Nested(inner) => names = inner,
                 _ if code == Code::ProjectCollision => {
                     let text = format!("Path collision at {path} remaining portion {part}");
                     return Err(Refusal::new(Code::CollisionBelow, text));
@@ -595,18 +569,17 @@ impl Parser<'_> {
     }
 
     fn finish(mut self) -> Outcome<Projection> {
-        let computes_id = self
-            .names
-            .rules
-            .iter()
-            .any(|(name, rule)| **name == *b"_id" && !matches!(rule, Rule::Keep | Rule::Drop));
+        let id = self.names.rules.get(&b"_id"[..]);
+        let computes_id = id.is_some_and(|rule| !matches!(rule, Rule::Keep | Rule::Drop));
         let has_match = self.special == Some(Special::FirstMatch);
         let stays = self
             .mode
             .unwrap_or(self.id == Some(true) || computes_id || has_match);
         // `_id` stays, and is first, where nothing is said of it.
-        if stays && self.names.place(b"_id").is_none() {
-            self.names.push_first(b"_id", Rule::Keep);
+        if stays && id.is_none() {
+            self.names
+                .rules
+                .shift_insert(0, (*b"_id").into(), Rule::Keep);
         }
         Ok(Projection {
             names: self.names,
