@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drumlin::{Error, Result};
+use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use drumlin_doc::{Builder, Document, Kind, validate};
 
 use crate::index::{Index, Partial, fields_of};
 use crate::layout::{ENTRY, Ident};
+use crate::options::{Bounds, CollectionOptions};
 
 /// The version of entries, their first byte. On disk. Those with a partial index, or one that has documents expire, have the second
-/// one: who does not know of them must not write to such a collection.
+/// one, those with options the third: who does not know of them must not write to such a collection.
 const ENTRY_VERSION: u8 = 1;
 const ENTRY_VERSION_PARTIAL: u8 = 2;
+const ENTRY_VERSION_OPTIONS: u8 = 3;
 
 /// The name of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +48,10 @@ impl std::fmt::Display for Name {
 pub(crate) struct Counts {
     pub(crate) documents: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// Of a capped collection: the place of the next document.
+    pub(crate) next: AtomicU64,
+    /// Of a capped collection: the first place that was not given up, as of that sequence number.
+    pub(crate) first: Mutex<(u64, u64)>,
 }
 
 impl Counts {
@@ -63,8 +70,10 @@ pub struct Collection {
     pub(crate) ident: Ident,
     /// Its own number, which stays when it is renamed.
     pub uuid: [u8; 16],
-    /// Its secondary indexes.
+    /// Its secondary indexes; of a capped collection also that of `_id`, as the first.
     pub indexes: Vec<Arc<Index>>,
+    /// What it was made with.
+    pub options: CollectionOptions,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -77,6 +86,23 @@ impl Collection {
     /// How many bytes these have in BSON.
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Acquire)
+    }
+
+    /// How many indexes it has, that of `_id` counted.
+    pub fn index_count(&self) -> usize {
+        self.indexes.len() + usize::from(self.bounds().is_none())
+    }
+
+    /// Its indexes without that of `_id`.
+    pub fn secondary_indexes(&self) -> impl Iterator<Item = &Arc<Index>> + Clone {
+        self.indexes
+            .iter()
+            .skip(usize::from(self.bounds().is_some()))
+    }
+
+    /// Its bounds, if it is capped.
+    pub fn bounds(&self) -> Option<&Bounds> {
+        self.options.capped.as_ref()
     }
 
     /// The stored entry.
@@ -105,10 +131,14 @@ impl Collection {
         out.close();
         let mut indexes = self.indexes.iter();
         let is_first = !indexes.any(|it| it.partial.is_some() || it.expire_after_seconds.is_some());
-        let version = if is_first {
-            ENTRY_VERSION
-        } else {
-            ENTRY_VERSION_PARTIAL
+        let has_options = self.options != CollectionOptions::default();
+        if has_options {
+            out.document("options", Document(&self.options.document()));
+        }
+        let version = match (has_options, is_first) {
+            (true, _) => ENTRY_VERSION_OPTIONS,
+            (false, true) => ENTRY_VERSION,
+            (false, false) => ENTRY_VERSION_PARTIAL,
         };
         [&[version], out.finish().as_slice()].concat()
     }
@@ -126,7 +156,7 @@ impl Collection {
             .and_then(|name| name.split_once('\0'))
             .ok_or_else(damaged)?;
         let (version, bytes) = stored.split_first().ok_or_else(damaged)?;
-        if !matches!(*version, ENTRY_VERSION | ENTRY_VERSION_PARTIAL) {
+        if !matches!(*version, ENTRY_VERSION..=ENTRY_VERSION_OPTIONS) {
             let text =
                 format!("the catalog entry of {database}.{collection} has the version {version}");
             return Err(Error::not_supported(text));
@@ -147,11 +177,23 @@ impl Collection {
                 .and_then(decode_index)
                 .map(Arc::new)
         });
+        let indexes = indexes.collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
+        let options = match entry.get("options") {
+            Some(options) => options.as_document().and_then(CollectionOptions::decode),
+            None => Some(CollectionOptions::default()),
+        };
+        let options = options.ok_or_else(damaged)?;
+        // The documents of a capped collection are found by that index.
+        let has_ids = indexes.first().is_some_and(|index| index.name == "_id_");
+        if options.capped.is_some() != has_ids {
+            return Err(damaged());
+        }
         Ok(Self {
             name: Name::new(database, collection),
+            options,
             ident: ident_of(entry).ok_or_else(damaged)?,
             uuid: uuid.ok_or_else(damaged)?,
-            indexes: indexes.collect::<Option<_>>().ok_or_else(damaged)?,
+            indexes,
             counts: Arc::default(),
         })
     }

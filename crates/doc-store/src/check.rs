@@ -24,6 +24,11 @@ impl Reads<'_> {
         while cursor.valid() {
             let id = cursor.key().get(4..).unwrap_or_default();
             let document = form::decode(id, cursor.try_value()?)?;
+            if collection.bounds().is_some() && !collection.has_given(id) {
+                return Err(wrong(format!(
+                    "a document has the place {id:?}, which is none of its"
+                )));
+            }
             documents += 1;
             bytes += document.len() as u64;
             for (index, wanted) in collection.indexes.iter().zip(&mut wanted) {

@@ -14,10 +14,11 @@ use crate::index::{Index, Partial, fields_of};
 use crate::layout::{
     BUILDING, Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of,
 };
+use crate::options::CollectionOptions;
 use crate::store::Store;
 
 /// Bytes of one batch of an index that is built.
-const BUILD_BYTES: usize = 1 << 20;
+pub(crate) const BUILD_BYTES: usize = 1 << 20;
 /// Most indexes of a collection, that of `_id` counted.
 const INDEXES_MAX: usize = 64;
 /// Longest name of a collection with its database.
@@ -41,7 +42,7 @@ pub struct NewIndex {
 }
 
 /// Refuses names that there cannot be.
-fn check_name(name: &Name) -> Result<(), Refusal> {
+pub(crate) fn check_name(name: &Name) -> Result<(), Refusal> {
     let wrong = |text: String| Err(Refusal::new(Code::InvalidNamespace, text));
     let (database, collection) = (&name.database, &name.collection);
     if database.is_empty()
@@ -77,7 +78,16 @@ impl Store {
     /// `InvalidNamespace`; of the engine.
     pub fn create(&self, name: &Name) -> Outcome<bool> {
         check_name(name)?;
-        self.create_for_server(name)
+        self.create_with(name, CollectionOptions::default())
+    }
+
+    /// As [`Store::create`], with options.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`; of the engine.
+    pub fn create_with(&self, name: &Name, options: CollectionOptions) -> Outcome<bool> {
+        check_name(name)?;
+        self.create_any(name, options)
     }
 
     /// As [`Store::create`], also for the names that are not for clients, `system.users` for one.
@@ -85,26 +95,72 @@ impl Store {
     /// # Errors
     /// Of the engine.
     pub fn create_for_server(&self, name: &Name) -> Outcome<bool> {
+        self.create_any(name, CollectionOptions::default())
+    }
+
+    fn create_any(&self, name: &Name, options: CollectionOptions) -> Outcome<bool> {
         let _catalog = self.locks.catalog();
         if self.collection(name).is_some() {
             return Ok(false);
         }
+        let mut batch = WriteBatch::new();
+        let collection = self.new_collection(name, options, &mut batch)?;
+        put_entry(&collection, &mut batch)?;
+        self.change(batch, |catalog| catalog.with(collection))?;
+        Ok(true)
+    }
+
+    /// A collection that is in no catalog yet. Requires: the catalog is held.
+    pub(crate) fn new_collection(
+        &self,
+        name: &Name,
+        options: CollectionOptions,
+        batch: &mut WriteBatch,
+    ) -> Outcome<Collection> {
         // A version 4 number, which is random.
         let mut uuid = self.random_bytes::<16>();
         let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
         *version = (*version & 0x0F) | 0x40;
         *variant = (*variant & 0x3F) | 0x80;
-        let mut batch = WriteBatch::new();
-        let collection = Collection {
+        let ident = self.new_ident(batch)?;
+        let mut indexes = Vec::new();
+        if options.capped.is_some() {
+            // Its documents lie in the order of their insertion.
+            indexes.push(Arc::new(Index::of_id(self.new_ident_behind(ident, batch)?)));
+        }
+        Ok(Collection {
             name: name.clone(),
-            ident: self.new_ident(&mut batch)?,
+            ident,
             uuid,
-            indexes: Vec::new(),
+            indexes,
+            options,
             counts: Arc::default(),
+        })
+    }
+
+    /// Changes the options of a collection: its writers see them as they were or as they are then.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`; those of `change`; of the engine.
+    pub fn change_options(
+        &self,
+        name: &Name,
+        change: impl FnOnce(&mut CollectionOptions) -> Result<(), Refusal>,
+    ) -> Outcome<()> {
+        let _catalog = self.locks.catalog();
+        let missing = || {
+            Refusal::new(
+                Code::NamespaceNotFound,
+                format!("ns does not exist: {name}"),
+            )
         };
-        put_entry(&collection, &mut batch)?;
-        self.change(batch, |catalog| catalog.with(collection))?;
-        Ok(true)
+        let collection = self.collection(name).ok_or_else(missing)?;
+        let _alone = self.locks.alone(collection.ident);
+        let mut with = Collection::clone(&collection);
+        change(&mut with.options)?;
+        let mut batch = WriteBatch::new();
+        put_entry(&with, &mut batch)?;
+        self.change(batch, |catalog| catalog.with(with))
     }
 
     /// Removes a collection; how many indexes it had, that of `_id` counted, or `None` where there is none. Costs a range deletion
@@ -118,7 +174,7 @@ impl Store {
             return Ok(None);
         };
         self.drop_all(std::slice::from_ref(&collection))?;
-        Ok(Some(collection.indexes.len() + 1))
+        Ok(Some(collection.index_count()))
     }
 
     /// Gives a collection another name, maybe in another database; all that it has stays where it is. With `is_replacing` a collection of
@@ -200,7 +256,7 @@ impl Store {
     }
 
     /// Removes an entry of the catalog and all that it is of.
-    fn remove(&self, collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
+    pub(crate) fn remove(&self, collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
         batch.delete(&entry_key(
             &collection.name.database,
             &collection.name.collection,
@@ -238,7 +294,7 @@ impl Store {
             )
         };
         let collection = self.collection(name).ok_or_else(missing)?;
-        let before = collection.indexes.len() + 1;
+        let before = collection.index_count();
         let _alone = self.locks.alone(collection.ident);
         for new in wanted {
             let Some(collection) = self.collection(name) else {
@@ -248,9 +304,7 @@ impl Store {
                 self.build(&collection, new)?;
             }
         }
-        let now = self
-            .collection(name)
-            .map_or(before, |it| it.indexes.len() + 1);
+        let now = self.collection(name).map_or(before, |it| it.index_count());
         Ok((before, now))
     }
 
@@ -267,7 +321,7 @@ impl Store {
                 "TTL indexes are single-field indexes, compound indexes do not support TTL",
             );
         }
-        if collection.indexes.len() + 2 > INDEXES_MAX {
+        if collection.index_count() + 1 > INDEXES_MAX {
             let text = format!("add index fails, too many indexes for {}", collection.name);
             return Err(Refusal::new(Code::CannotCreateIndex, text).into());
         }
@@ -355,7 +409,10 @@ impl Store {
         let collection = self.collection(name).ok_or_else(missing)?;
         let _alone = self.locks.alone(collection.ident);
         let mut with = Collection::clone(&collection);
-        let (gone, stay) = with.indexes.into_iter().partition(|index| is_meant(index));
+        let (gone, stay) = with
+            .indexes
+            .into_iter()
+            .partition(|index| index.name != "_id_" && is_meant(index));
         with.indexes = stay;
         let gone: Vec<Arc<Index>> = gone;
         if !gone.is_empty() {
@@ -366,11 +423,15 @@ impl Store {
             put_entry(&with, &mut batch)?;
             self.change(batch, |catalog| catalog.with(with))?;
         }
-        Ok(collection.indexes.len() + 1)
+        Ok(collection.index_count())
     }
 
     /// Writes a change of the catalog and shows it, then has it outlive a power cut.
-    fn change(&self, batch: WriteBatch, change: impl FnOnce(&Catalog) -> Catalog) -> Outcome<()> {
+    pub(crate) fn change(
+        &self,
+        batch: WriteBatch,
+        change: impl FnOnce(&Catalog) -> Catalog,
+    ) -> Outcome<()> {
         let mut catalog = self.catalog.lock();
         let new = change(&catalog);
         self.commit(batch)?;
@@ -389,15 +450,21 @@ impl Store {
             }
             None => 1,
         };
-        let next = ident
-            .checked_add(1)
-            .ok_or_else(|| Refusal::bad_value("2^32 collections and indexes were made"))?;
+        let last = ident.checked_sub(1).ok_or_else(damaged)?;
+        self.new_ident_behind(last, batch)
+    }
+
+    /// The number behind `ident`, which was given last.
+    fn new_ident_behind(&self, ident: Ident, batch: &mut WriteBatch) -> Outcome<Ident> {
+        let all = || Refusal::bad_value("2^32 collections and indexes were made");
+        let ident = ident.checked_add(1).ok_or_else(all)?;
+        let next = ident.checked_add(1).ok_or_else(all)?;
         batch.put(NEXT_IDENT, &next.to_be_bytes())?;
         Ok(ident)
     }
 }
 
-fn put_entry(collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
+pub(crate) fn put_entry(collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
     let key = entry_key(&collection.name.database, &collection.name.collection);
     batch.put(&key, &collection.encode())?;
     Ok(())

@@ -17,7 +17,7 @@ pub(crate) fn encode(document: Document<'_>) -> Vec<u8> {
         .next()
         .filter(|first| first.name == b"_id" && keystring::is_reversible(first.value));
     let Some(id) = id else {
-        return [&[WHOLE], document.0].concat();
+        return whole(document);
     };
     // Types that a key gives back are below 64.
     let kind = id.value.kind as u8;
@@ -27,6 +27,11 @@ pub(crate) fn encode(document: Document<'_>) -> Vec<u8> {
     out.push((kind << FORM_BITS) | WITHOUT_ID);
     out.extend_from_slice(rest);
     out
+}
+
+/// The stored bytes of `document` with all its fields.
+pub(crate) fn whole(document: Document<'_>) -> Vec<u8> {
+    [&[WHOLE], document.0].concat()
 }
 
 /// The document that is stored as `stored` under the key of its `_id`.

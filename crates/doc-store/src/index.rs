@@ -133,6 +133,23 @@ pub(crate) fn fields_of(key: Document<'_>) -> Result<IndexFields, Refusal> {
 }
 
 impl Index {
+    /// That of `_id`, of a capped collection.
+    pub(crate) fn of_id(ident: Ident) -> Self {
+        let mut key = drumlin_doc::Builder::new();
+        key.i32("_id", 1);
+        Self {
+            ident,
+            name: "_id_".to_owned(),
+            key: key.finish(),
+            fields: IndexFields(vec![(Path::new("_id"), false)]),
+            unique: true,
+            sparse: false,
+            partial: None,
+            expire_after_seconds: None,
+            multikey: AtomicBool::new(false),
+        }
+    }
+
     /// Whether it is multikey.
     pub fn is_multikey(&self) -> bool {
         self.multikey.load(Ordering::Acquire)

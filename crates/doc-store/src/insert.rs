@@ -8,9 +8,8 @@ use drumlin_doc::{Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal};
 
 use crate::catalog::{Collection, Name};
 use crate::failure::Outcome;
-use crate::form;
-use crate::index::{Entry, Index, duplicate};
-use crate::layout::{MULTIKEY, count_keys, id_key, mark_key, under};
+use crate::index::{Entry, duplicate};
+use crate::layout::{id_key, under};
 use crate::locks::{Held, lock_of};
 use crate::pace::{Pace, not_at_once};
 use crate::store::Store;
@@ -76,7 +75,8 @@ impl Store {
     /// Inserts `documents`, each of which has `_id` as its first field and was validated; up to the first error if `ordered`. The
     /// collection is the one of that name; `None` where there is none.
     ///
-    /// Costs one lookup a document and one a key of a unique index, those of a batch together.
+    /// Costs one lookup a document and one a key of a unique index, those of a batch together. A document for a capped collection is a
+    /// batch of its own, with the deletion of those that there is no more room for.
     ///
     /// # Errors
     /// Of the engine. Batches before may be in.
@@ -117,7 +117,7 @@ impl Store {
                 return Err(not_at_once().into());
             }
             let batch = rest.get(..count).unwrap_or_default();
-            let Some(part) = self.insert_batch(name, batch, ordered, pace)? else {
+            let Some((part, count)) = self.insert_batch(name, batch, ordered, pace)? else {
                 return Ok(None);
             };
             let has_failed = !part.errors.is_empty();
@@ -135,13 +135,14 @@ impl Store {
         Ok(Some(done))
     }
 
+    /// What became of the first documents, and how many these are: all, or of a capped collection one.
     fn insert_batch(
         &self,
         name: &Name,
         documents: &[Document<'_>],
         ordered: bool,
         pace: Pace,
-    ) -> Outcome<Option<Inserted>> {
+    ) -> Outcome<Option<(Inserted, usize)>> {
         let Some((collection, news, _held)) = self.lock_new(name, documents, pace)? else {
             return Ok(None);
         };
@@ -150,6 +151,7 @@ impl Store {
         let mut own: HashSet<&[u8]> = HashSet::new();
         let mut batch = WriteBatch::new();
         let mut bytes = 0u64;
+        let mut given_up = None;
         for (at, new) in news.iter().enumerate() {
             let why = match new {
                 Err(refusal) => Some(refusal.clone()),
@@ -170,14 +172,30 @@ impl Store {
                 self.put(&collection, new, &mut batch)?;
                 done.count += 1;
                 bytes = bytes.wrapping_add(new.document.0.len() as u64);
+                if let Some(bounds) = collection.bounds() {
+                    given_up =
+                        self.give_up_oldest(&collection, (bounds, bytes), &mut batch, pace)?;
+                }
             }
         }
         if done.count > 0 {
-            self.count(&collection, &mut batch, done.count, bytes)?;
+            let gone = given_up
+                .as_ref()
+                .map_or((0, 0), |it| (it.documents, it.bytes));
+            let documents = done.count.wrapping_sub(gone.0);
+            let bytes = bytes.wrapping_sub(gone.1);
+            self.count(&collection, &mut batch, documents, bytes)?;
             self.commit_paced(batch, pace)?;
-            collection.counts.add(done.count, bytes);
+            collection.counts.add(documents, bytes);
+            collection
+                .counts
+                .next
+                .fetch_add(done.count, Ordering::AcqRel);
+            if let Some(given_up) = given_up {
+                self.gave_up(&collection, &given_up);
+            }
         }
-        Ok(Some(done))
+        Ok(Some((done, news.len())))
     }
 
     /// The collection, what is to be written, and the locks of all its keys. The indexes are those that the collection has while
@@ -199,6 +217,22 @@ impl Store {
             let Some(collection) = self.collection(name) else {
                 return Ok(None);
             };
+            if collection.bounds().is_some() {
+                let Some((first, rest)) = documents.split_first() else {
+                    return Ok(None);
+                };
+                if pace == Pace::AtOnce && !rest.is_empty() {
+                    return Err(not_at_once().into());
+                }
+                let locks = vec![collection.order_lock()];
+                let held = self.locks.keys(collection.ident, locks, pace);
+                let held = held.ok_or_else(not_at_once)?;
+                if self.is_present(&collection) {
+                    let news = vec![new(&collection, *first)];
+                    return Ok(Some((collection, news, held)));
+                }
+                continue;
+            }
             let news: Vec<_> = documents
                 .iter()
                 .map(|document| new(&collection, *document))
@@ -214,12 +248,6 @@ impl Store {
                 return Ok(Some((collection, news, held)));
             }
         }
-    }
-
-    /// Whether the catalog still has this very collection. With a share of it held, it stays so.
-    pub(crate) fn is_present(&self, collection: &std::sync::Arc<Collection>) -> bool {
-        let now = self.collection(&collection.name);
-        now.is_some_and(|now| std::sync::Arc::ptr_eq(&now, collection))
     }
 
     /// Which of the documents' keys, and of their keys in unique indexes, are there already.
@@ -257,7 +285,7 @@ impl Store {
         batch.put_cf(
             self.families.docs.id(),
             &new.key,
-            &form::encode(new.document),
+            &collection.stored(new.document),
         )?;
         for ((index, entries), multikey) in collection
             .indexes
@@ -274,38 +302,13 @@ impl Store {
         }
         Ok(())
     }
-
-    /// Has readers know of arrays in an index, before any of them sees an entry. It is written each time: the batch of whoever was the
-    /// first may have failed.
-    pub(crate) fn mark_multikey(&self, index: &Index, batch: &mut WriteBatch) -> Outcome<()> {
-        if !drumlin_base::bug!("mongo-multikey-unmarked") {
-            index.multikey.store(true, Ordering::Release);
-        }
-        if !drumlin_base::bug!("mongo-multikey-mark-unwritten") {
-            batch.put(&mark_key(MULTIKEY, index.ident), &[])?;
-        }
-        Ok(())
-    }
-
-    /// Appends differences of the counts.
-    pub(crate) fn count(
-        &self,
-        collection: &Collection,
-        batch: &mut WriteBatch,
-        documents: u64,
-        bytes: u64,
-    ) -> Outcome<()> {
-        for (key, number) in count_keys(collection.ident).iter().zip([documents, bytes]) {
-            if number != 0 {
-                batch.merge(key, &number.to_le_bytes())?;
-            }
-        }
-        Ok(())
-    }
 }
 
 fn new<'a>(collection: &Collection, document: Document<'a>) -> Result<New<'a>, Refusal> {
-    let id = check_id(document)?;
+    let mut id = check_id(document)?;
+    if collection.bounds().is_some() {
+        id = collection.next_place().to_be_bytes().to_vec();
+    }
     let entries = collection
         .indexes
         .iter()

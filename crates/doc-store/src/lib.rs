@@ -5,7 +5,8 @@
 //! bytes.
 //!
 //! ```text
-//! store -> ddl, write -> locks, catalog -> index, form, layout
+//! insert -> capped -> changes, place; modify -> changes; convert -> ddl
+//! ddl, writes -> store -> locks, catalog -> index, form, layout
 //! planner -> price -> reads, plan
 //! walk -> reads, plan
 //! ```
@@ -17,8 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod capped;
 mod catalog;
+mod changes;
 mod check;
+mod convert;
 mod ddl;
 mod expire;
 mod failure;
@@ -30,7 +34,9 @@ mod insert;
 mod layout;
 mod locks;
 mod modify;
+mod options;
 mod pace;
+mod place;
 mod plan;
 mod planner;
 mod price;
@@ -38,6 +44,7 @@ mod reads;
 mod sizes;
 mod store;
 mod walk;
+mod writes;
 
 pub use catalog::{Catalog, Collection, Name};
 pub use ddl::NewIndex;
@@ -45,6 +52,7 @@ pub use failure::{Failure, Outcome};
 pub use index::{Index, Partial};
 pub use insert::Inserted;
 pub use modify::{Modified, Step};
+pub use options::{Bounds, CollectionOptions};
 pub use pace::Pace;
 pub use plan::{Access, Plan, Range};
 pub use planner::{Hint, plan, plan_with, plans};

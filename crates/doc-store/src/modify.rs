@@ -1,14 +1,12 @@
 //! Changes of one document: read, decided, written, under its lock.
 
-use std::sync::Arc;
-
 use drumlin::WriteBatch;
 use drumlin_doc::Document;
 
-use crate::catalog::{Collection, Name};
+use crate::catalog::Name;
+use crate::changes::Changes;
 use crate::failure::Outcome;
 use crate::form;
-use crate::index::Entry;
 use crate::layout::under;
 use crate::locks::lock_of;
 use crate::pace::{Pace, not_at_once};
@@ -35,7 +33,8 @@ pub struct Modified {
 }
 
 impl Store {
-    /// Asks `decide` what is to become of the document of that collection whose `_id` has the key `id_key`, and does it.
+    /// Asks `decide` what is to become of the document of that collection under the key `id_key`, that of its `_id` or its place in a
+    /// capped one, and does it.
     /// `decide` may be asked more than once, each time with the document as it is then.
     ///
     /// # Errors
@@ -70,7 +69,10 @@ impl Store {
                 return Ok(gone);
             };
             let key = under(collection.ident, id_key);
-            let mut locks = vec![lock_of(&key)];
+            let mut locks = vec![match collection.bounds() {
+                Some(_) => collection.order_lock(),
+                None => lock_of(&key),
+            }];
             locks.append(&mut more);
             let held = self.locks.keys(collection.ident, locks, pace);
             let mut held = held.ok_or_else(not_at_once)?;
@@ -110,7 +112,7 @@ impl Store {
             let mut batch = WriteBatch::new();
             match after {
                 Some(document) => {
-                    batch.put_cf(self.families.docs.id(), &key, &form::encode(document))?
+                    batch.put_cf(self.families.docs.id(), &key, &collection.stored(document))?
                 }
                 None => batch.delete_cf(self.families.docs.id(), &key)?,
             }
@@ -127,100 +129,5 @@ impl Store {
                 step,
             });
         }
-    }
-
-    fn refuse_duplicates(
-        &self,
-        collection: &Collection,
-        changes: &Changes,
-        after: Option<Document<'_>>,
-        pace: Pace,
-    ) -> Outcome<()> {
-        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
-            for entry in change.new.iter().filter(|_| index.unique) {
-                let found =
-                    self.db
-                        .get_cf(&self.families.index, &entry.key, &pace.read_options())?;
-                if found.is_some() {
-                    let document = after.unwrap_or(Document::EMPTY);
-                    return Err(index
-                        .duplicate(&collection.name.to_string(), document)
-                        .into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn write_changes(
-        &self,
-        collection: &Arc<Collection>,
-        changes: &Changes,
-        batch: &mut WriteBatch,
-    ) -> Outcome<()> {
-        let family = self.families.index.id();
-        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
-            if change.is_multikey {
-                self.mark_multikey(index, batch)?;
-            }
-            for entry in &change.old {
-                if !drumlin_base::bug!("mongo-old-entries-stay") {
-                    batch.delete_cf(family, &entry.key)?;
-                }
-            }
-            for entry in &change.new {
-                batch.put_cf(family, &entry.key, &entry.value)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Entries that go, and entries that come, of one index.
-struct Change {
-    old: Vec<Entry>,
-    new: Vec<Entry>,
-    is_multikey: bool,
-    is_unique: bool,
-}
-
-struct Changes {
-    of_indexes: Vec<Change>,
-}
-
-impl Changes {
-    fn of(
-        collection: &Collection,
-        before: Document<'_>,
-        after: Option<Document<'_>>,
-        id_key: &[u8],
-    ) -> Outcome<Self> {
-        let mut of_indexes = Vec::new();
-        for index in &collection.indexes {
-            let (mut old, _) = index.entries(before, id_key)?;
-            let (mut new, is_multikey) = match after {
-                Some(after) => index.entries(after, id_key)?,
-                None => (Vec::new(), false),
-            };
-            let stays: Vec<Entry> = old
-                .iter()
-                .filter(|entry| new.binary_search(entry).is_ok())
-                .cloned()
-                .collect();
-            old.retain(|entry| stays.binary_search(entry).is_err());
-            new.retain(|entry| stays.binary_search(entry).is_err());
-            of_indexes.push(Change {
-                old,
-                new,
-                is_multikey,
-                is_unique: index.unique,
-            });
-        }
-        Ok(Self { of_indexes })
-    }
-
-    fn new_unique(&self) -> impl Iterator<Item = &Entry> {
-        let unique = self.of_indexes.iter().filter(|change| change.is_unique);
-        unique.flat_map(|change| &change.new)
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use drumlin_doc::Document;
 
+use crate::catalog::Collection;
 use crate::index::Index;
+use crate::layout::range_of;
 
 /// A range of keys: from the first, up to the second.
 pub type Range = (Vec<u8>, Vec<u8>);
@@ -34,6 +36,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// All of a collection in its order.
+    pub(crate) fn tail(collection: &Collection) -> Self {
+        Self {
+            access: Access::Collection(vec![range_of(collection.ident)]),
+            is_reverse: false,
+            is_sorted: true,
+            is_single: false,
+        }
+    }
+
     /// The plan as `explain` tells it: a stage, and its input.
     pub fn explain(&self, out: &mut drumlin_doc::Builder) {
         let direction = if self.is_reverse {

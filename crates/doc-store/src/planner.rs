@@ -51,7 +51,9 @@ pub fn plans(
     limit: u64,
 ) -> Outcome<Vec<Priced>> {
     let fields = conjunction(filter);
-    let plans = match ids(&fields) {
+    // The documents of a capped collection do not lie under their `_id`, which has an index there.
+    let is_by_id = collection.bounds().is_none();
+    let plans = match ids(&fields).filter(|_| is_by_id) {
         Some(ids) => vec![Plan {
             is_sorted: ids.len() <= 1 || sort.is_empty(),
             is_single: ids.len() <= 1,
@@ -91,7 +93,8 @@ pub fn plan_with(
             plan.is_sorted = sort.is_empty();
             return Ok(plan);
         }
-        Hint::Id => return Ok(scan(collection, &fields, sort)),
+        Hint::Id if collection.bounds().is_none() => return Ok(scan(collection, &fields, sort)),
+        Hint::Id => collection.indexes.first(),
         Hint::Name(name) => collection.indexes.iter().find(|index| index.name == *name),
         Hint::Key(key) => collection.indexes.iter().find(|index| index.key == *key),
     };
@@ -200,7 +203,8 @@ fn has_all(index: &Index, fields: &[(&Path, &Test)]) -> bool {
 fn scan(collection: &Collection, fields: &[(&Path, &Test)], sort: &Sort) -> Plan {
     let id = Path::new("_id");
     let ident = collection.ident;
-    let found = of_field(fields, &id, true);
+    let is_by_id = collection.bounds().is_none();
+    let found = of_field(fields, &id, true).filter(|_| is_by_id);
     let ranges = found.map(|found| {
         found
             .iter()
@@ -210,7 +214,7 @@ fn scan(collection: &Collection, fields: &[(&Path, &Test)], sort: &Sort) -> Plan
     let (is_reverse, is_sorted) = match sort.0.first() {
         None => (false, true),
         // Nothing comes behind `_id`, which no two documents share. An array is no `_id`.
-        Some((path, is_descending)) if *path == id => (*is_descending, true),
+        Some((path, is_descending)) if *path == id && is_by_id => (*is_descending, true),
         Some(_) => (false, false),
     };
     Plan {

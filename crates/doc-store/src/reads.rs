@@ -31,7 +31,7 @@ impl Reads<'_> {
         self.catalog.get(name).cloned()
     }
 
-    /// The document whose `_id` has that key.
+    /// The document under that key: of its `_id`, or its place in a capped collection.
     ///
     /// # Errors
     /// Of the engine; `Incomplete` where the disk would have to be read and must not be.

@@ -127,13 +127,12 @@ impl Store {
         }
     }
 
-    /// Removes what builds of indexes left that a crash ended.
+    /// Removes what builds of indexes and of capped collections left that a crash ended.
     fn give_up_builds(&self) -> Result<()> {
         let mut batch = WriteBatch::new();
         for (key, _) in self.marked(BUILDING)? {
             let ident = ident_of(&key)?;
-            let (begin, end) = range_of(ident);
-            batch.delete_range_cf(self.families.index.id(), &begin, &end)?;
+            self.remove_range(ident, &mut batch)?;
             batch.delete(&key)?;
         }
         if batch.is_empty() {
@@ -141,6 +140,15 @@ impl Store {
         } else {
             self.commit(batch)
         }
+    }
+
+    /// Appends the deletion of all that lies under an ident.
+    pub(crate) fn remove_range(&self, ident: Ident, batch: &mut WriteBatch) -> Result<()> {
+        let (begin, end) = range_of(ident);
+        for family in [&self.families.docs, &self.families.index] {
+            batch.delete_range_cf(family.id(), &begin, &end)?;
+        }
+        Ok(())
     }
 
     /// The entries of the default family that begin with `mark`.
@@ -178,6 +186,9 @@ impl Store {
                 })
             };
             collection.counts.add(number(documents?)?, number(bytes?)?);
+            if collection.bounds().is_some() {
+                self.reads().find_next_place(&collection)?;
+            }
             for index in &collection.indexes {
                 let mark = self.db.get(mark_key(MULTIKEY, index.ident))?;
                 index.multikey.store(mark.is_some(), Ordering::Release);

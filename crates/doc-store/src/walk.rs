@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use drumlin::{DbIterator, Error, Result};
-use drumlin_doc::{Document, step};
+use drumlin_doc::{Code, Document, Refusal, step};
 
 use crate::catalog::Collection;
 use crate::failure::Outcome;
@@ -23,6 +23,8 @@ pub struct Walk {
     /// The key that was the last one, in the range.
     after: Option<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
+    /// Whether it stays at the end, for what comes.
+    is_tail: bool,
     /// Index entries that were looked at.
     pub keys_examined: u64,
     /// Documents that were looked at.
@@ -40,9 +42,23 @@ impl Walk {
             range: 0,
             after: None,
             seen: HashSet::new(),
+            is_tail: false,
             keys_examined: 0,
             documents_examined: 0,
         }
+    }
+
+    /// A walk over a capped collection, oldest first, that stays at the end: each time it goes on it shows what has come since.
+    pub fn tail(collection: &Collection) -> Self {
+        Self {
+            is_tail: true,
+            ..Self::new(Plan::tail(collection))
+        }
+    }
+
+    /// Whether it has not met a document yet.
+    pub fn is_at_beginning(&self) -> bool {
+        self.after.is_none()
     }
 
     /// Its plan.
@@ -50,10 +66,10 @@ impl Walk {
         &self.plan
     }
 
-    /// Shows documents to `visit`, each with the key of its `_id`, until it returns false; whether there are no more.
+    /// Shows documents to `visit`, each with the key that it lies under, until it returns false; whether there are no more.
     ///
     /// # Errors
-    /// Those of `visit`; of the engine.
+    /// Those of `visit`; of the engine; `CappedPositionLost` of a tail whose last document is gone.
     pub fn go_on(
         &mut self,
         reads: &Reads<'_>,
@@ -78,10 +94,13 @@ impl Walk {
             }
             Access::Collection(ranges) | Access::Index(_, ranges) => {
                 while let Some(at) = self.place(ranges.len()) {
-                    let range = ranges.get(at).cloned().unwrap_or_default();
+                    let mut range = ranges.get(at).cloned().unwrap_or_default();
                     let of_index = matches!(access, Access::Index(..));
+                    if !of_index && let Some(first) = reads.first_key(collection) {
+                        range.0 = range.0.max(first);
+                    }
                     let mut cursor = reads.cursor(of_index, range);
-                    self.seek(&mut cursor);
+                    self.seek(&mut cursor)?;
                     while cursor.valid() {
                         step()?;
                         self.after = Some(cursor.key().to_vec());
@@ -91,6 +110,9 @@ impl Walk {
                         self.step(&mut cursor);
                     }
                     cursor.status()?;
+                    if self.is_tail {
+                        return Ok(true);
+                    }
                     self.range += 1;
                     self.after = None;
                 }
@@ -114,7 +136,7 @@ impl Walk {
         }
     }
 
-    fn seek(&self, cursor: &mut DbIterator) {
+    fn seek(&self, cursor: &mut DbIterator) -> Outcome<()> {
         match (&self.after, self.plan.is_reverse) {
             (None, false) => cursor.seek_to_first(),
             (None, true) => cursor.seek_to_last(),
@@ -127,7 +149,12 @@ impl Walk {
             .is_some_and(|after| cursor.valid() && cursor.key() == after);
         if is_same {
             self.step(cursor);
+        } else if self.is_tail && self.after.is_some() {
+            cursor.status()?;
+            let text = "CollectionScan died due to position in capped collection being deleted";
+            return Err(Refusal::new(Code::CappedPositionLost, text).into());
         }
+        Ok(())
     }
 
     /// Shows what is at the cursor; whether to go on.
@@ -156,7 +183,7 @@ impl Walk {
                     "a walk of the index {} met more than {SEEN_MAX} documents with arrays",
                     index.name
                 );
-                return Err(drumlin_doc::Refusal::new(drumlin_doc::Code::MemoryLimit, text).into());
+                return Err(Refusal::new(Code::MemoryLimit, text).into());
             }
             if !self.seen.insert(id.to_vec()) {
                 return Ok(true);

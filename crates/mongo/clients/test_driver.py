@@ -5,6 +5,7 @@ import datetime
 import signal
 import socket
 import struct
+import threading
 import time
 
 import bson
@@ -412,6 +413,58 @@ def test_what_is_not_served_is_refused_by_name(db, command, code, name):
     with pytest.raises(OperationFailure) as error:
         db.command(command)
     assert error.value.code == code and name in str(error.value)
+
+
+def test_capped_collections(server, db):
+    collection = db.create_collection("log", capped=True, size=10_000, max=5)
+    assert db.create_collection("log", check_exists=False, capped=True, size=10_000, max=5).name == "log"
+    with pytest.raises(OperationFailure) as error:
+        db.create_collection("log", check_exists=False)
+    assert error.value.code == 48
+    collection.create_index("n")
+    collection.insert_many({"_id": -n, "n": n % 2} for n in range(8))
+    assert [it["_id"] for it in collection.find()] == [-3, -4, -5, -6, -7]
+    assert [it["_id"] for it in collection.find({"n": 1}, sort=[("$natural", -1)])] == [-7, -5, -3]
+    assert collection.find_one_and_update({}, {"$set": {"x": "y" * 100}}, sort=[("_id", 1)])["_id"] == -7
+    assert collection.find_one({"_id": -7})["x"] == "y" * 100
+    assert collection.options() == {"capped": True, "size": 10_240, "max": 5}
+    stats = db.command("collStats", "log")
+    assert (stats["capped"], stats["max"], stats["maxSize"], stats["nindexes"], stats["count"]) == (True, 5, 10_240, 2, 5)
+    assert [it["name"] for it in collection.list_indexes()] == ["_id_", "n_1"]
+    collection.drop_indexes()
+    assert [it["name"] for it in collection.list_indexes()] == ["_id_"]
+    db.command("collMod", "log", cappedMax=3)
+    collection.insert_one({"_id": 1})
+    assert [it["_id"] for it in collection.find()] == [-6, -7, 1]
+    db.plain.insert_many({"_id": n} for n in range(10))
+    db.command("cloneCollectionAsCapped", "plain", toCollection="clone", size=100)
+    assert [it["_id"] for it in db.clone.find()] == list(range(10))
+    db.command("convertToCapped", "plain", size=100)
+    assert db.plain.options() == {"capped": True, "size": 256}
+    for name in ("log", "clone", "plain"):
+        assert db.command("validate", name)["valid"]
+
+
+@pytest.mark.parametrize("compressors", [[], ["zlib"]])
+def test_tailable_cursors(server, db, compressors):
+    db.create_collection("log", capped=True, size=10_000)
+    db.log.insert_one({"_id": 0})
+    with pymongo.MongoClient("127.0.0.1", server.port, compressors=compressors) as client:
+        cursor = client[db.name].log.find({}, cursor_type=pymongo.CursorType.TAILABLE_AWAIT).max_await_time_ms(20_000)
+        heard = []
+
+        def listen():
+            for document in cursor:
+                heard.append(document["_id"])
+                if document["_id"] == 5:
+                    return
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        for n in range(1, 6):
+            db.log.insert_one({"_id": n})
+        listener.join(timeout=60)
+        assert heard == [0, 1, 2, 3, 4, 5] and cursor.alive
 
 
 def test_a_kill_loses_nothing_that_was_answered(tmp_path):

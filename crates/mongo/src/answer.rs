@@ -76,11 +76,16 @@ fn respond(shared: &Shared, connection: u64, bytes: &[u8], has_waited: bool) -> 
             Ok(inner) => inner,
             Err(text) => return Answer::Close(text),
         };
-        // Who greets does not compress, so nobody is kept waiting here.
+        // Who greets does not compress, so no greeting is kept waiting here.
         return match respond(shared, connection, &inner, true) {
             Answer::Send(reply) if !reply.is_empty() => {
                 Answer::Send(compressed::close(reply, compressor))
             }
+            Answer::Wait { pause, .. } => Answer::Wait {
+                reply: Vec::new(),
+                message: bytes.to_vec(),
+                pause,
+            },
             other => other,
         };
     }
@@ -99,7 +104,16 @@ fn respond(shared: &Shared, connection: u64, bytes: &[u8], has_waited: bool) -> 
             pause,
         };
     }
-    let document = run(shared, connection, &request);
+    let document = match run(shared, connection, &request) {
+        Ok(document) => document,
+        Err(pause) => {
+            return Answer::Wait {
+                reply: Vec::new(),
+                message: bytes.to_vec(),
+                pause,
+            };
+        }
+    };
     if let Some(pause) = pause.filter(|_| request.takes_more && !request.has_checksum) {
         return go_on(shared, header, &document, (bytes, pause));
     }
@@ -133,9 +147,10 @@ fn go_on(
     }
 }
 
-fn run(shared: &Shared, connection: u64, request: &Request<'_>) -> Vec<u8> {
+/// The reply, or for how long it is to be waited for.
+fn run(shared: &Shared, connection: u64, request: &Request<'_>) -> Result<Vec<u8>, Duration> {
     let Some(of) = request.query_of else {
-        return command::run(shared, connection, request.body, &request.sequences);
+        return command::run_or_wait(shared, connection, request.body, &request.sequences);
     };
     // Some drivers wrap the command when they have more to say.
     let body = ["$query", "query"]
@@ -159,14 +174,22 @@ fn run(shared: &Shared, connection: u64, request: &Request<'_>) -> Vec<u8> {
         let text = format!(
             "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade."
         );
-        return command::refused(&Refusal::new(Code::UnsupportedOpQuery, text));
+        return Ok(command::refused(&Refusal::new(
+            Code::UnsupportedOpQuery,
+            text,
+        )));
     };
     let mut with = Builder::new();
     for element in body {
         with.value(element.name, element.value);
     }
     with.str("$db", database);
-    command::run(shared, connection, Document(&with.finish()), &[])
+    Ok(command::run(
+        shared,
+        connection,
+        Document(&with.finish()),
+        &[],
+    ))
 }
 
 #[cfg(test)]

@@ -67,6 +67,15 @@ impl Results {
     }
 }
 
+/// What a cursor does that stays open at the end of a capped collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// It says that there is nothing now.
+    Plain,
+    /// It waits for a while.
+    Await,
+}
+
 /// A walk that goes on.
 #[derive(Debug)]
 pub(crate) struct Walking {
@@ -80,6 +89,7 @@ pub(crate) struct Walking {
     /// A document that the last batch had no room for.
     pub(crate) pending: Option<Vec<u8>>,
     pub(crate) is_over: bool,
+    pub(crate) tail: Option<Tail>,
 }
 
 /// See the module.
@@ -89,6 +99,18 @@ pub(crate) struct Cursor {
     pub(crate) source: Source,
     /// The session that it was opened in.
     pub(crate) session: Option<Vec<u8>>,
+    /// The connection that waits for more of it, and until when.
+    pub(crate) awaited: Option<(u64, Duration)>,
+}
+
+impl Cursor {
+    /// The walk of one that stays open at the end.
+    pub(crate) fn tail(&self) -> Option<(Tail, &Walking)> {
+        match &self.source {
+            Source::Walk(walking) => Some((walking.tail?, walking)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -25,6 +25,7 @@ mod server;
 mod shared;
 mod sorting;
 mod statistics;
+mod tails;
 mod wire;
 
 pub use answer::{Answer, answer, answer_waited};

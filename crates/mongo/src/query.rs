@@ -121,6 +121,7 @@ pub(crate) fn source(
             uuid: collection.uuid,
             pending: None,
             is_over: false,
+            tail: None,
         })));
     }
     let results = sorted(reads, collection, (query, plan), workspace)?;

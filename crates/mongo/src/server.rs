@@ -131,6 +131,7 @@ impl Server {
             .map(|address| Scrapers::listen(&*options.network, &*poller, &address, METRICS));
         let scrapers = scrapers.transpose()?;
         let account = shared.store().db().budget().account("connections");
+        shared.tails.set_waker(poller.waker());
         let workers = Workers::start(Arc::clone(&shared), poller.waker())?;
         Ok(Self {
             shared,
@@ -283,6 +284,11 @@ impl Server {
                 message,
                 pause,
             } => {
+                // News that came between its look and now is not waited for.
+                let pause = match self.shared.tails.has_news(id) {
+                    true => Duration::ZERO,
+                    false => pause,
+                };
                 let until = self.shared.env.clock.monotonic().saturating_add(pause);
                 self.shared.counters.bytes_out.add(reply.len() as u64);
                 client.lock().wait(reply, message, until);
@@ -342,9 +348,16 @@ impl Server {
         }
     }
 
-    /// Has those answered that have waited long enough, and took the reply before.
+    /// Has those answered that have waited long enough, or that there is news for, and took the reply before.
     fn wake_waiting(&mut self) {
         let now = self.shared.env.clock.monotonic();
+        for id in self.shared.tails.take_news() {
+            let client = self.clients.get(&id);
+            if let Some(until) = client.and_then(|client| client.lock().hurry(now)) {
+                self.waiting.remove(&(until, id));
+                self.waiting.insert((now, id));
+            }
+        }
         while let Some((_, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.pop_first();
             let Some(client) = self.clients.get(&id) else {

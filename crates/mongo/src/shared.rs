@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use drumlin_doc::{Builder, Document, Kind, Value};
-use drumlin_doc_store::Store;
+use drumlin_doc_store::{Name, Store};
 use drumlin_fs::Env;
 
 use crate::auth::{Peers, Users};
 use crate::counters::Counters;
 use crate::cursors::Cursors;
 use crate::sorting::Scratch;
+use crate::tails::Tails;
 
 /// The collections, the open cursors, the clock. Any thread may use it.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Shared {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) cursors: Cursors,
+    pub(crate) tails: Tails,
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) users: Users,
     pub(crate) peers: Peers,
@@ -60,6 +62,7 @@ impl Shared {
             store,
             env,
             cursors,
+            tails: Tails::default(),
             scratch,
             users,
             peers: Peers::default(),
@@ -82,6 +85,16 @@ impl Shared {
     /// Forgets what is known of a connection that is over.
     pub fn forget(&self, connection: u64) {
         self.peers.forget(connection);
+        self.tails.end(connection);
+    }
+
+    /// Tells those that wait for new documents of a collection that there are some.
+    pub(crate) fn tell_tails(&self, name: &Name) {
+        if !self.tails.is_empty()
+            && let Some(collection) = self.store.collection(name)
+        {
+            self.tails.news(Some(&collection));
+        }
     }
 
     /// The collections.

@@ -39,20 +39,25 @@ pub(crate) fn storage(
     };
     let in_indexes: u64 = stored.indexes.iter().sum();
     let names = collection.iter().flat_map(|it| &it.indexes);
+    let bounds = collection.as_ref().and_then(|it| it.bounds());
     out.count("size", size / scale).count("count", count);
     out.count("avgObjSize", size.checked_div(count).unwrap_or(0))
         .count("numOrphanDocs", 0)
         .count("storageSize", stored.documents / scale)
         .count("freeStorageSize", 0)
-        .bool("capped", false);
-    let indexes = collection.as_ref().map(|it| it.indexes.len() as u64 + 1);
+        .bool("capped", bounds.is_some());
+    if let Some(bounds) = bounds {
+        out.count("max", bounds.documents_max.unwrap_or(0))
+            .count("maxSize", bounds.size_bytes / scale);
+    }
+    let indexes = collection.as_ref().map(|it| it.index_count() as u64);
     out.count("nindexes", indexes.unwrap_or(0))
         .open(Kind::Array, "indexBuilds")
         .close();
     out.count("totalIndexSize", in_indexes / scale)
         .count("totalSize", (stored.documents + in_indexes) / scale)
         .open(Kind::Document, "indexSizes");
-    if collection.is_some() {
+    if collection.is_some() && bounds.is_none() {
         // Documents lie under their `_id`: its index is they themselves.
         out.count("_id_", 0);
     }

@@ -4,6 +4,7 @@
 #[path = "../../../doc/tests/doc/json.rs"]
 mod json;
 
+mod capped;
 mod crash;
 mod model;
 mod operations;

@@ -1,5 +1,6 @@
 //! A command that was sent: its arguments.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub(super) struct Call<'a> {
     pub(super) sequences: &'a [(&'a str, Vec<Document<'a>>)],
     /// Whether it may wait; where it must not, it ends with `Incomplete`, and has done nothing.
     pub(super) pace: Pace,
+    /// Where it says for how long its answer is to be waited for; `None` where nobody waits.
+    pub(super) pause: Option<&'a Cell<Option<Duration>>>,
 }
 
 impl<'a> Call<'a> {
@@ -256,15 +259,19 @@ impl<'a> Call<'a> {
 
     /// Filter, sort, skip, limit and hint of `find` and `count`.
     pub(super) fn query(&self, filter: &str) -> Outcome<Query> {
+        let (sort, natural) = match natural_of(self.document("sort")?)? {
+            Some(is_reverse) => (Sort::default(), Some(Hint::Natural { is_reverse })),
+            None => (self.sort("sort")?, None),
+        };
         Ok(Query {
             filter: self.filter(filter)?,
-            sort: self.sort("sort")?,
+            sort,
             skip: self.count("skip")?.unwrap_or(0),
             limit: self
                 .count("limit")?
                 .filter(|limit| *limit > 0)
                 .unwrap_or(u64::MAX),
-            hint: self.hint()?,
+            hint: natural.or(self.hint()?),
         })
     }
 
@@ -279,7 +286,9 @@ impl<'a> Call<'a> {
     /// # Errors
     /// Of the time limit that it gives.
     pub(super) fn look(&self) -> Outcome<impl Fn() -> Outcome<()> + 'static> {
-        let ms = time_limit(self.name, self.body)?.filter(|ms| *ms > 0);
+        // Of a cursor it says for how long new documents are waited for.
+        let is_limit = |ms: &u64| *ms > 0 && self.name != "getMore";
+        let ms = time_limit(self.name, self.body)?.filter(is_limit);
         let clock = Arc::clone(&self.shared.env.clock);
         let until = ms.map(|ms| clock.monotonic().saturating_add(Duration::from_millis(ms)));
         let is_ending = Arc::clone(&self.shared.is_ending);
@@ -302,6 +311,24 @@ pub(super) fn hint_of(of: Document<'_>) -> Outcome<Option<Hint>> {
     let hint = of.get("hint").filter(|hint| hint.kind != Kind::Null);
     let hint = hint.filter(|hint| hint.as_document().is_none_or(|key| !key.is_empty()));
     hint.map(Hint::of).transpose()
+}
+
+/// Whether a sort asks for the order of the collection itself, and whether backwards.
+///
+/// # Errors
+/// `BadValue` where it asks for more than that.
+fn natural_of(sort: Option<Document<'_>>) -> Outcome<Option<bool>> {
+    let natural = sort.and_then(|sort| Some((sort, sort.get("$natural")?)));
+    let Some((sort, way)) = natural else {
+        return Ok(None);
+    };
+    match (sort.iter().count(), way.as_whole()) {
+        (1, Some(way @ (1 | -1))) => Ok(Some(way < 0)),
+        (1, _) => Err(Refusal::bad_value("$natural has to be 1 or -1")),
+        _ => Err(Refusal::bad_value(
+            "$natural cannot be in a sort with other fields",
+        )),
+    }
 }
 
 /// What a command refuses that must not wait and would: it is done again in its turn.

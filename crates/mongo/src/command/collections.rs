@@ -7,13 +7,11 @@ use drumlin_doc_store::{Name, Outcome};
 
 use super::call::Call;
 use super::cursor::batch_of;
+use super::options;
 
 /// `create`.
 pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
     let unserved = [
-        "capped",
-        "size",
-        "max",
         "validator",
         "validationLevel",
         "validationAction",
@@ -28,9 +26,18 @@ pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
         "indexOptionDefaults",
         "encryptedFields",
     ];
-    call.accept(&["idIndex", "autoIndexId"], &unserved)?;
+    let known = ["idIndex", "autoIndexId", "capped", "size", "max"];
+    call.accept(&known, &unserved)?;
     let name = call.collection()?;
-    match call.shared.store.create(&name)? {
+    let options = options::of_create(call)?;
+    let store = &call.shared.store;
+    let is_new = store.create_with(&name, options.clone())?;
+    let is_same = || {
+        store
+            .collection(&name)
+            .is_some_and(|it| it.options == options)
+    };
+    match is_new || is_same() {
         true => Ok(Builder::new()),
         false => Err(Refusal::new(
             Code::NamespaceExists,
@@ -46,6 +53,7 @@ pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
     let name = call.collection()?;
     let mut reply = Builder::new();
     if let Some(indexes) = call.shared.store.drop_collection(&name)? {
+        call.shared.tails.news(None);
         reply
             .count("nIndexesWas", indexes as u64)
             .str("ns", &name.to_string());
@@ -80,6 +88,7 @@ pub(super) fn rename(call: &Call<'_>) -> Outcome<Builder> {
     let (from, to) = names_of_rename(call)?;
     let store = &call.shared.store;
     store.rename_collection(&from, &to, call.flag("dropTarget"))?;
+    call.shared.tails.news(None);
     Ok(Builder::new())
 }
 
@@ -91,6 +100,7 @@ pub(super) fn drop_database(call: &Call<'_>) -> Outcome<Builder> {
         return Err(Refusal::new(Code::IllegalOperation, text).into());
     }
     call.shared.store.drop_database(call.database)?;
+    call.shared.tails.news(None);
     let mut reply = Builder::new();
     reply.str("dropped", call.database);
     Ok(reply)
@@ -114,7 +124,7 @@ pub(super) fn list_collections(call: &Call<'_>) -> Outcome<Builder> {
         out.str("name", &collection.name.collection)
             .str("type", "collection");
         if !call.flag("nameOnly") {
-            out.open(Kind::Document, "options").close();
+            out.document("options", Document(&collection.options.document()));
             out.open(Kind::Document, "info")
                 .bool("readOnly", false)
                 .binary("uuid", 4, &collection.uuid)

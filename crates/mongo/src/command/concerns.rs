@@ -10,6 +10,9 @@ const READERS: &[&str] = &["aggregate", "count", "distinct", "explain", "find"];
 const WRITERS: &[&str] = &[
     "aggregate",
     "bulkWrite",
+    "cloneCollectionAsCapped",
+    "collMod",
+    "convertToCapped",
     "create",
     "createIndexes",
     "createUser",

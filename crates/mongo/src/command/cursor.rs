@@ -1,14 +1,19 @@
 //! Batches of cursors: the first one, `getMore`, `killCursors`.
 
+use std::time::Duration;
+
 use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value};
 use drumlin_doc_store::{Access, Name, Outcome, Reads};
 
-use crate::cursors::{Cursor, Source, Walking};
+use crate::cursors::{Cursor, Source, Tail, Walking};
 use crate::wire::limits::{BATCH_BYTES_MAX, FIRST_BATCH};
 
 use super::call::Call;
 use super::concerns::time_limit;
 use super::shape::{Shape, required};
+
+/// How long a `getMore` waits for new documents that does not say it.
+const AWAIT: Duration = Duration::from_secs(1);
 
 /// A batch that is filled: documents up to a number and a size.
 struct Batch {
@@ -46,12 +51,13 @@ pub(super) fn first_batch(
         name,
         source,
         session,
+        awaited: None,
     };
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "firstBatch");
     let most = batch.unwrap_or(FIRST_BATCH);
-    let (mut out, is_over) = fill(call, out, &mut cursor, reads, most)?;
+    let (mut out, _, is_over) = fill(call, out, &mut cursor, reads, most)?;
     let name = cursor.name.to_string();
     let id = match is_over || single {
         true => 0,
@@ -118,20 +124,41 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
         .count("batchSize")?
         .filter(|most| *most > 0)
         .unwrap_or(u64::MAX);
-    if time_limit(call.name, call.body)?.is_some() {
+    let time_limit = time_limit(call.name, call.body)?;
+    let shared = call.shared;
+    let now = shared.env.clock.monotonic();
+    let mut cursor = shared.cursors.take(id, &name, session_of(call))?;
+    let is_awaiting = matches!(cursor.tail(), Some((Tail::Await, _)));
+    if time_limit.is_some() && !is_awaiting {
+        shared.cursors.put_back(id, cursor, now);
         let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
         return Err(Refusal::bad_value(text).into());
     }
-    let mut cursor = call.shared.cursors.take(id, &name, session_of(call))?;
+    let until = match cursor.awaited.take() {
+        Some((connection, until)) if connection == call.connection => until,
+        _ => now + time_limit.map_or(AWAIT, Duration::from_millis),
+    };
+    let may_wait = is_awaiting && now < until && call.pause.is_some();
+    if let Some(collection) = shared.store.collection(&name).filter(|_| may_wait) {
+        shared.tails.begin(call.connection, &collection);
+    }
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
         .open(Kind::Array, "nextBatch");
-    let reads = call.shared.store.reads();
-    let (mut out, is_over) = fill(call, out, &mut cursor, &reads, most)?;
+    let reads = shared.store.reads();
+    let filled = fill(call, out, &mut cursor, &reads, most);
+    if may_wait && matches!(filled, Ok((_, 0, false))) {
+        cursor.awaited = Some((call.connection, until));
+        shared.cursors.put_back(id, cursor, now);
+        call.pause.iter().for_each(|it| it.set(Some(until - now)));
+        return Ok(Builder::new());
+    }
+    shared.tails.end(call.connection);
+    let (mut out, _, is_over) = filled?;
     if !is_over {
-        call.shared
+        shared
             .cursors
-            .put_back(id, cursor, call.shared.env.clock.monotonic());
+            .put_back(id, cursor, shared.env.clock.monotonic());
     }
     out.close()
         .i64("id", if is_over { 0 } else { id })
@@ -140,14 +167,14 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
     Ok(out)
 }
 
-/// Fills a batch; whether the cursor is at its end.
+/// Fills a batch; how many documents it has, and whether the cursor is at its end.
 fn fill(
     call: &Call<'_>,
     out: Builder,
     cursor: &mut Cursor,
     reads: &Reads<'_>,
     most: u64,
-) -> Outcome<(Builder, bool)> {
+) -> Outcome<(Builder, u64, bool)> {
     let mut batch = Batch {
         out,
         count: 0,
@@ -180,7 +207,7 @@ fn fill(
         Source::Walk(walking) => walk(walking, &cursor.name, reads, &mut batch)?,
     };
     call.shared.counters.returned.add(batch.count);
-    Ok((batch.out, is_over))
+    Ok((batch.out, batch.count, is_over))
 }
 
 fn walk(walking: &mut Walking, name: &Name, reads: &Reads<'_>, batch: &mut Batch) -> Outcome<bool> {
@@ -244,7 +271,11 @@ fn walk(walking: &mut Walking, name: &Name, reads: &Reads<'_>, batch: &mut Batch
             }
             Ok(*limit > 0 && pending.is_none() && batch.count < batch.most)
         })?;
-    walking.is_over = is_over || walking.limit == 0;
+    walking.is_over = match walking.tail {
+        // One that has met no document has no place to stay at.
+        Some(_) => walking.walk.is_at_beginning(),
+        None => is_over || walking.limit == 0,
+    };
     Ok(walking.is_over && walking.pending.is_none())
 }
 
@@ -263,6 +294,9 @@ pub(super) fn kill_cursors(call: &Call<'_>) -> Outcome<Builder> {
     }
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
         ids.iter().partition(|id| call.shared.cursors.kill(**id));
+    if !killed.is_empty() {
+        call.shared.tails.news(None);
+    }
     let mut reply = Builder::new();
     for (name, ids) in [
         ("cursorsKilled", killed),

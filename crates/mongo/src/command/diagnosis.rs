@@ -141,7 +141,7 @@ pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
         collections += 1;
         objects += collection.documents();
         size += collection.bytes();
-        indexes += collection.indexes.len() as u64 + 1;
+        indexes += collection.index_count() as u64;
         let own = reads.stored_bytes(collection)?;
         stored.documents += own.documents;
         stored.indexes.extend(own.indexes);
@@ -184,7 +184,7 @@ pub(super) fn validate(call: &Call<'_>) -> Outcome<Builder> {
         .str("ns", &name.to_string())
         .count("nrecords", collection.documents());
     reply
-        .count("nIndexes", collection.indexes.len() as u64 + 1)
+        .count("nIndexes", collection.index_count() as u64)
         .bool("valid", outcome.is_ok());
     reply.open(Kind::Array, "errors");
     if let Err(error) = outcome {

@@ -6,9 +6,9 @@ use drumlin_doc::{
     Builder, Code, Document, Element, Kind, Outcome as Parsed, Projection, ProjectionOf, Refusal,
     Value,
 };
-use drumlin_doc_store::Outcome;
+use drumlin_doc_store::{Collection, Outcome, Walk};
 
-use crate::cursors::Source;
+use crate::cursors::{Source, Tail, Walking};
 use crate::query::{Query, source};
 
 use super::call::{Call, is_by_id, is_of_any};
@@ -71,6 +71,9 @@ pub(super) fn query(call: &Call<'_>) -> Parsed<(Query, Option<Projection>)> {
         let text = "Cannot set 'awaitData' without also setting 'tailable'";
         return Err(Refusal::parse(text));
     }
+    if call.flag("tailable") {
+        check_tailable(call)?;
+    }
     let query = call.query("filter")?;
     let is_positional = projection.as_ref().is_some_and(Projection::is_positional);
     if is_positional && query.filter.has_expression() {
@@ -78,6 +81,52 @@ pub(super) fn query(call: &Call<'_>) -> Parsed<(Query, Option<Projection>)> {
         return Err(Refusal::new(Code::QueryFeatureNotAllowed, text));
     }
     Ok((query, projection.filter(|projection| !projection.is_all())))
+}
+
+/// # Errors
+/// `BadValue` for what a cursor that stays open does not go together with.
+fn check_tailable(call: &Call<'_>) -> Parsed<()> {
+    if call.flag("singleBatch") {
+        let text = "cannot use tailable option with the 'singleBatch' option";
+        return Err(Refusal::bad_value(text));
+    }
+    let sort = call.document("sort")?.unwrap_or(Document::EMPTY);
+    let is_forward = |it: Element<'_>| it.name == b"$natural" && it.value.as_whole() == Some(1);
+    match sort.iter().all(is_forward) {
+        true => Ok(()),
+        false => {
+            let text = "cannot use tailable option with a sort other than {$natural: 1}";
+            Err(Refusal::bad_value(text))
+        }
+    }
+}
+
+/// What a cursor shows that stays open at the end. It goes over the collection whatever the hint says.
+fn tail(
+    call: &Call<'_>,
+    collection: &Collection,
+    query: Query,
+    projection: Option<Projection>,
+) -> Parsed<Source> {
+    if collection.bounds().is_none() {
+        let name = &collection.name;
+        let text = format!("tailable cursor requested on non capped collection {name}");
+        return Err(Refusal::bad_value(text));
+    }
+    Ok(Source::Walk(Box::new(Walking {
+        walk: Walk::tail(collection),
+        filter: query.filter,
+        projection,
+        skip: query.skip,
+        limit: query.limit,
+        uuid: collection.uuid,
+        pending: None,
+        is_over: false,
+        tail: Some(match call.flag("awaitData") {
+            true => Tail::Await,
+            false => Tail::Plain,
+        }),
+    })))
 }
 
 /// Whether it looks up one document by its `_id`, and does nothing more with it than to leave out fields.
@@ -104,11 +153,7 @@ pub(super) fn find(call: &Call<'_>) -> Outcome<Builder> {
     let batch = call.count("batchSize")?;
     let reads = call.reads();
     let source = match reads.collection(&name) {
-        // There are no capped collections.
-        Some(_) if call.flag("tailable") => {
-            let text = format!("tailable cursor requested on non capped collection {name}");
-            return Err(Refusal::bad_value(text).into());
-        }
+        Some(collection) if call.flag("tailable") => tail(call, &collection, query, projection)?,
         Some(collection) => source(&reads, &collection, query, projection, &call.workspace())?,
         None => Source::Ready(VecDeque::new()),
     };

@@ -8,7 +8,7 @@ use crate::sorting::Sorter;
 
 use super::call::Call;
 
-/// The `_id`, as a key, of the first document in the order.
+/// The key of the first document in the order.
 pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
     let reads = call.shared.store.reads();
     let Some(collection) = reads.collection(name) else {
@@ -27,10 +27,9 @@ pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Opti
         Ok(true)
     })?;
     let sorted = sorter.finish()?.next()?;
-    let sorted = sorted.and_then(|document| {
-        Document(&document)
-            .get("_id")
-            .map(drumlin_doc::keystring::key_of)
-    });
-    Ok(found.or(sorted))
+    let id = sorted.as_deref().and_then(|it| Document(it).get("_id"));
+    match id {
+        Some(id) => Ok(reads.key_of(&collection, id)?),
+        None => Ok(found),
+    }
 }

@@ -128,7 +128,7 @@ pub(super) fn list(call: &Call<'_>) -> Outcome<Builder> {
         .close()
         .str("name", "_id_");
     let mut all = vec![id.finish()];
-    all.extend(collection.indexes.iter().map(|index| describe(index)));
+    all.extend(collection.secondary_indexes().map(|index| describe(index)));
     batch_of(call, &name.collection, all)
 }
 
@@ -181,7 +181,7 @@ fn named(collection: &Collection, wanted: Value<'_>) -> Result<Vec<String>, Refu
         return Ok(all.collect::<Result<Vec<_>, _>>()?.concat());
     }
     let id = || Refusal::new(Code::InvalidOptions, "cannot drop _id index");
-    let all = collection.indexes.iter();
+    let all = collection.secondary_indexes();
     if let Some(name) = wanted.as_str() {
         let missing = || {
             Refusal::new(

@@ -70,6 +70,7 @@ pub(super) fn insert_into(
 ) -> Outcome<Inserted> {
     loop {
         if let Some(done) = shared.store.insert(name, documents, ordered)? {
+            shared.tell_tails(name);
             return Ok(done);
         }
         shared.store.create(name)?;
@@ -84,6 +85,7 @@ fn insert_at_once(
 ) -> Outcome<Inserted> {
     let store = &shared.store;
     let done = store.insert_paced(name, documents, ordered, Pace::AtOnce)?;
+    shared.tell_tails(name);
     // A collection is made in its turn.
     done.ok_or_else(not_at_once)
 }

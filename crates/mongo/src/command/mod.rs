@@ -16,6 +16,7 @@ mod first;
 mod handshake;
 mod indexes;
 mod insert;
+mod options;
 mod refusals;
 mod sasl;
 mod server_status;
@@ -30,4 +31,4 @@ mod write_reply;
 
 pub(crate) use handshake::pause_of;
 pub(crate) use refusals::refused;
-pub(crate) use table::{names, run, run_at_once};
+pub(crate) use table::{names, run, run_at_once, run_or_wait};

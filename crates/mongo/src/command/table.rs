@@ -1,5 +1,6 @@
 //! The table of commands, and how one is run.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use drumlin::ErrorKind;
@@ -15,7 +16,7 @@ use super::concerns::{asks_for_nothing, syncs_reads, syncs_writes};
 use super::refusals::{refusal_of, refused};
 use super::{
     aggregate, bulk_write, collections, cursor, delete, diagnosis, explain, find, find_and_modify,
-    handshake, indexes, insert, sasl, server_status, stable_api, update, users, values,
+    handshake, indexes, insert, options, sasl, server_status, stable_api, update, users, values,
 };
 
 type Run = fn(&Call<'_>) -> Outcome<Builder>;
@@ -26,10 +27,13 @@ const COMMANDS: &[(&str, Run)] = &[
     ("buildInfo", handshake::build_info),
     ("buildinfo", handshake::build_info),
     ("bulkWrite", bulk_write::bulk_write),
+    ("cloneCollectionAsCapped", options::convert),
+    ("collMod", options::modify),
     ("collStats", diagnosis::collection_stats),
     ("collstats", diagnosis::collection_stats),
     ("compact", diagnosis::compact),
     ("connectionStatus", handshake::connection_status),
+    ("convertToCapped", options::convert),
     ("count", values::count),
     ("create", collections::create),
     ("createIndexes", indexes::create),
@@ -88,11 +92,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 const REFUSED: &[&str] = &[
     "abortTransaction",
     "authenticate",
-    "cloneCollectionAsCapped",
-    "collMod",
     "commitTransaction",
     "configureFailPoint",
-    "convertToCapped",
     "createRole",
     "currentOp",
     "eval",
@@ -119,6 +120,27 @@ pub(crate) fn run(
     let call = call(shared, connection, body, sequences);
     let outcome = run_call(&call);
     told(&call, outcome, begin)
+}
+
+/// As [`run`], or for how long the reply is to be waited for, after which the command is run again: nothing was done then.
+///
+/// # Errors
+/// That time.
+pub(crate) fn run_or_wait(
+    shared: &Shared,
+    connection: u64,
+    body: Document<'_>,
+    sequences: &[(&str, Vec<Document<'_>>)],
+) -> Result<Vec<u8>, Duration> {
+    let begin = shared.env.clock.monotonic();
+    let pause = Cell::new(None);
+    let mut call = call(shared, connection, body, sequences);
+    call.pause = Some(&pause);
+    let outcome = run_call(&call);
+    match pause.get() {
+        Some(pause) => Err(pause),
+        None => Ok(told(&call, outcome, begin)),
+    }
 }
 
 /// The reply to a command, if it is about one document, or few new ones, and need not wait. Otherwise nothing was done.
@@ -163,6 +185,7 @@ fn call<'a>(
         body,
         sequences,
         pace: Pace::InTurn,
+        pause: None,
     }
 }
 
@@ -197,10 +220,9 @@ fn need_of(name: &str) -> Need {
         | "explain" | "find" | "getMore" | "killCursors" | "listCollections" | "listIndexes" => {
             Need::Read
         }
-        "bulkWrite" | "create" | "createIndexes" | "delete" | "drop" | "dropIndexes"
-        | "findAndModify" | "findandmodify" | "insert" | "renameCollection" | "update" => {
-            Need::Write
-        }
+        "bulkWrite" | "convertToCapped" | "create" | "createIndexes" | "delete" | "drop"
+        | "dropIndexes" | "findAndModify" | "findandmodify" | "insert" | "renameCollection"
+        | "update" => Need::Write,
         "getCmdLineOpts" | "getLog" | "getParameter" | "hostInfo" | "listDatabases"
         | "serverStatus" | "setParameter" => Need::Server,
         _ => Need::Own,

@@ -209,6 +209,12 @@ impl Client {
         self.out.is_empty() && self.tls.as_ref().is_none_or(|it| !it.has_unsent())
     }
 
+    /// Has the message that waits, if any, answered at `now`; when it would have been.
+    pub(crate) fn hurry(&mut self, now: Duration) -> Option<Duration> {
+        let (until, _) = self.waiting.as_mut()?;
+        Some(std::mem::replace(until, now))
+    }
+
     /// When the message that waits is answered.
     pub(crate) fn waits_until(&self) -> Option<Duration> {
         self.waiting.as_ref().map(|(until, _)| *until)
