@@ -11,8 +11,9 @@ use crate::failure::Outcome;
 use crate::index::{Entry, duplicate};
 use crate::layout::{id_key, under};
 use crate::locks::{Held, lock_of};
-use crate::pace::{Pace, not_at_once};
+use crate::pace::{Manner, Pace, not_at_once};
 use crate::store::Store;
+use crate::validator::Validation;
 
 /// Most documents, and bytes of them, in one batch.
 const BATCH_DOCUMENTS_MAX: usize = 1000;
@@ -86,19 +87,19 @@ impl Store {
         documents: &[Document<'_>],
         ordered: bool,
     ) -> Outcome<Option<Inserted>> {
-        self.insert_paced(name, documents, ordered, Pace::InTurn)
+        self.insert_with(name, documents, ordered, Manner::CHECKED)
     }
 
-    /// As [`Store::insert`], at a pace.
+    /// As [`Store::insert`], in a manner. At once no validator is asked, which may take its time.
     ///
     /// # Errors
     /// Of the engine. Batches before may be in. `Incomplete` where it must not wait and would, or has more than a batch: nothing is in then.
-    pub fn insert_paced(
+    pub fn insert_with(
         &self,
         name: &Name,
         documents: &[Document<'_>],
         ordered: bool,
-        pace: Pace,
+        manner: Manner,
     ) -> Outcome<Option<Inserted>> {
         let mut done = Inserted::default();
         let mut at = 0;
@@ -113,11 +114,11 @@ impl Store {
                     bytes <= BATCH_BYTES_MAX
                 });
             let count = fits.count().max(1);
-            if pace == Pace::AtOnce && count < documents.len() {
+            if manner.pace == Pace::AtOnce && count < documents.len() {
                 return Err(not_at_once().into());
             }
             let batch = rest.get(..count).unwrap_or_default();
-            let Some((part, count)) = self.insert_batch(name, batch, ordered, pace)? else {
+            let Some((part, count)) = self.insert_batch(name, batch, ordered, manner)? else {
                 return Ok(None);
             };
             let has_failed = !part.errors.is_empty();
@@ -141,9 +142,10 @@ impl Store {
         name: &Name,
         documents: &[Document<'_>],
         ordered: bool,
-        pace: Pace,
+        manner: Manner,
     ) -> Outcome<Option<(Inserted, usize)>> {
-        let Some((collection, news, _held)) = self.lock_new(name, documents, pace)? else {
+        let pace = manner.pace;
+        let Some((collection, news, _held)) = self.lock_new(name, documents, manner)? else {
             return Ok(None);
         };
         let taken = self.taken(&collection, &news, pace)?;
@@ -205,7 +207,7 @@ impl Store {
         &self,
         name: &Name,
         documents: &[Document<'a>],
-        pace: Pace,
+        Manner { pace, validation }: Manner,
     ) -> Outcome<
         Option<(
             std::sync::Arc<Collection>,
@@ -217,6 +219,9 @@ impl Store {
             let Some(collection) = self.collection(name) else {
                 return Ok(None);
             };
+            if pace == Pace::AtOnce && collection.options.validates(validation) {
+                return Err(not_at_once().into());
+            }
             if collection.bounds().is_some() {
                 let Some((first, rest)) = documents.split_first() else {
                     return Ok(None);
@@ -228,14 +233,14 @@ impl Store {
                 let held = self.locks.keys(collection.ident, locks, pace);
                 let held = held.ok_or_else(not_at_once)?;
                 if self.is_present(&collection) {
-                    let news = vec![new(&collection, *first)];
+                    let news = vec![new(&collection, *first, validation)];
                     return Ok(Some((collection, news, held)));
                 }
                 continue;
             }
             let news: Vec<_> = documents
                 .iter()
-                .map(|document| new(&collection, *document))
+                .map(|document| new(&collection, *document, validation))
                 .collect();
             let mut locks = Vec::new();
             for new in news.iter().flatten() {
@@ -304,8 +309,15 @@ impl Store {
     }
 }
 
-fn new<'a>(collection: &Collection, document: Document<'a>) -> Result<New<'a>, Refusal> {
+fn new<'a>(
+    collection: &Collection,
+    document: Document<'a>,
+    validation: Validation,
+) -> Result<New<'a>, Refusal> {
     let mut id = check_id(document)?;
+    if collection.options.validates(validation) {
+        collection.options.check_valid(document, None)?;
+    }
     if collection.bounds().is_some() {
         id = collection.next_place().to_be_bytes().to_vec();
     }

@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 use crate::form;
 use crate::layout::under;
 use crate::locks::lock_of;
-use crate::pace::{Pace, not_at_once};
+use crate::pace::{Manner, Pace, not_at_once};
 use crate::store::Store;
 
 /// What is to become of a document.
@@ -45,20 +45,21 @@ impl Store {
         id_key: &[u8],
         decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
     ) -> Outcome<Modified> {
-        self.modify_paced(name, id_key, Pace::InTurn, decide)
+        self.modify_with(name, id_key, Manner::CHECKED, decide)
     }
 
-    /// As [`Store::modify`], at a pace.
+    /// As [`Store::modify`], in a manner. At once no validator is asked, which may take its time.
     ///
     /// # Errors
     /// As of [`Store::modify`]; `Incomplete` where it must not wait and would.
-    pub fn modify_paced(
+    pub fn modify_with(
         &self,
         name: &Name,
         id_key: &[u8],
-        pace: Pace,
+        manner: Manner,
         decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
     ) -> Outcome<Modified> {
+        let pace = manner.pace;
         let gone = Modified {
             before: None,
             step: Step::Keep,
@@ -99,6 +100,16 @@ impl Store {
                     step,
                 });
             };
+            if let Some(document) = after
+                && collection.options.validates(manner.validation)
+            {
+                if pace == Pace::AtOnce {
+                    return Err(not_at_once().into());
+                }
+                collection
+                    .options
+                    .check_valid(document, Some(Document(&before)))?;
+            }
             let changes = Changes::of(&collection, Document(&before), after, id_key)?;
             let unique: Vec<u64> = changes
                 .new_unique()

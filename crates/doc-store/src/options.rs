@@ -1,6 +1,8 @@
 //! What a collection was made with, beside its name.
 
-use drumlin_doc::{Builder, Document, Kind};
+use drumlin_doc::{Builder, Document, Kind, Refusal};
+
+use crate::validator::{Validation, ValidationAction, ValidationLevel, Validator};
 
 /// The bounds of a collection that loses its oldest documents as new ones come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +25,83 @@ impl Bounds {
 pub struct CollectionOptions {
     /// Of a capped collection.
     pub capped: Option<Bounds>,
+    /// What its documents have to be like.
+    pub validator: Option<Validator>,
+    /// Which writes are looked at; all where it is not said.
+    pub validation_level: Option<ValidationLevel>,
+    /// What becomes of those that do not pass; they are refused where it is not said.
+    pub validation_action: Option<ValidationAction>,
+}
+
+impl ValidationLevel {
+    /// By MongoDB's name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "off" => Some(Self::Off),
+            "moderate" => Some(Self::Moderate),
+            "strict" => Some(Self::Strict),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Moderate => "moderate",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+impl ValidationAction {
+    /// By MongoDB's name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "error" => Some(Self::Error),
+            "warn" => Some(Self::Warn),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+        }
+    }
 }
 
 impl CollectionOptions {
+    /// Whether documents are looked at when they are written.
+    pub(crate) fn validates(&self, validation: Validation) -> bool {
+        self.validator.is_some()
+            && validation == Validation::Checked
+            && self.validation_level != Some(ValidationLevel::Off)
+            && self.validation_action != Some(ValidationAction::Warn)
+    }
+
+    /// Refuses a document that is not as those of the collection are to be. `before` is the one that it takes the place of.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure`; of the validator's expressions.
+    pub(crate) fn check_valid(
+        &self,
+        document: Document<'_>,
+        before: Option<Document<'_>>,
+    ) -> Result<(), Refusal> {
+        let Some(validator) = &self.validator else {
+            return Ok(());
+        };
+        if validator.passes(document)? {
+            return Ok(());
+        }
+        let is_moderate = self.validation_level == Some(ValidationLevel::Moderate);
+        match before.filter(|_| is_moderate) {
+            Some(before) if !validator.passes(before)? => Ok(()),
+            _ => Err(validator.refusal(document)?),
+        }
+    }
+
     /// They as a document, as `create` takes them and `listCollections` tells them. It is stored so.
     pub fn document(&self) -> Vec<u8> {
         let mut out = Builder::new();
@@ -34,6 +110,15 @@ impl CollectionOptions {
             if let Some(most) = bounds.documents_max {
                 out.count("max", most);
             }
+        }
+        if let Some(validator) = &self.validator {
+            out.document("validator", Document(&validator.given));
+        }
+        if let Some(level) = self.validation_level {
+            out.str("validationLevel", level.name());
+        }
+        if let Some(action) = self.validation_action {
+            out.str("validationAction", action.name());
         }
         out.finish()
     }
@@ -54,6 +139,17 @@ impl CollectionOptions {
                     });
                 }
                 (b"size" | b"max", _) => {}
+                (b"validator", Kind::Document) => {
+                    options.validator = Some(Validator::new(Document(element.value.bytes)).ok()?);
+                }
+                (b"validationLevel", _) => {
+                    options.validation_level =
+                        Some(ValidationLevel::named(element.value.as_str()?)?);
+                }
+                (b"validationAction", _) => {
+                    options.validation_action =
+                        Some(ValidationAction::named(element.value.as_str()?)?);
+                }
                 _ => return None,
             }
         }

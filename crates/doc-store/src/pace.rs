@@ -2,6 +2,8 @@
 
 use drumlin::{Error, ErrorKind, ReadOptions, ReadTier, WriteOptions};
 
+use crate::validator::Validation;
+
 /// Whether a write may wait: for other writers of its keys, for the disk, for room in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -9,6 +11,23 @@ pub enum Pace {
     InTurn,
     /// It must not: where it would, nothing of it is done, and the error is `Incomplete`.
     AtOnce,
+}
+
+/// How a write is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// Whether it may wait.
+    pub pace: Pace,
+    /// Whether the collection's validator looks at it.
+    pub validation: Validation,
+}
+
+impl Manner {
+    /// It may wait, and is looked at.
+    pub(crate) const CHECKED: Self = Self {
+        pace: Pace::InTurn,
+        validation: Validation::Checked,
+    };
 }
 
 impl Pace {

@@ -199,7 +199,7 @@ mod tests {
 
     use drumlin::Options;
     use drumlin_doc::Kind;
-    use drumlin_doc_store::{Name, Store, StoreOptions};
+    use drumlin_doc_store::{CollectionOptions, Name, Store, StoreOptions, Validator};
     use drumlin_fs::{Env, StrictMemFileSystem};
 
     use super::*;
@@ -315,7 +315,23 @@ mod tests {
         };
         let mut new = Builder::new();
         new.i32("_id", 9);
+        let mut options = Builder::new();
+        options.i32("n", 0);
+        let validator = Validator::new(Document(&options.finish())).expect("a filter");
+        let options = CollectionOptions {
+            validator: Some(validator),
+            ..CollectionOptions::default()
+        };
+        let name = Name::new("d", "checked");
+        assert!(quick.store.create_with(&name, options).expect("creates"));
+        let mut body = Builder::new();
+        body.str("insert", "checked").str("$db", "d");
+        body.open(Kind::Array, "documents");
+        body.open(Kind::Document, "0").i32("n", 1).close().close();
+        let checked = message(0, &[(0, &body.finish())]);
         let others = [
+            // A validator may take its time.
+            checked,
             write("insert", "documents", &new.finish(), &journaled),
             write("delete", "deletes", &[5, 0, 0, 0, 0], &plain),
             update("n", "$inc", 1, &plain),

@@ -74,6 +74,157 @@ fn a_pipeline_changes_documents_stage_by_stage() {
     assert_eq!(all(&server, "c"), after);
 }
 
+/// Whether two documents say the same, in whatever order.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let sorted = |it: &[u8]| {
+        let text = drumlin_doc::show(Document(it).as_value());
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(a) == sorted(b)
+}
+
+/// The `errInfo` of a reply: of its first write error, or its own.
+fn error_info(reply: &[u8]) -> Vec<u8> {
+    let errors = Document(reply)
+        .get("writeErrors")
+        .and_then(|it| it.as_array());
+    let first = errors.and_then(|it| it.iter().next()?.value.as_document());
+    let of = first.unwrap_or(Document(reply));
+    let info = of.get("errInfo").and_then(|it| it.as_document());
+    info.expect("what is wrong").0.to_vec()
+}
+
+#[test]
+fn what_does_not_pass_the_validator_is_refused_with_the_reason() {
+    let server = open();
+    let create = r#"{"create": "c", "validator": {"$jsonSchema": {"bsonType": "object", "required": ["name", "n"], "properties": {
+        "name": {"bsonType": "string", "description": "who", "maxLength": 5},
+        "n": {"bsonType": "int", "minimum": 0},
+        "in": {"bsonType": "object", "properties": {"x": {"enum": [1, 2]}}, "additionalProperties": false}}}}}"#;
+    assert_eq!(run(&server, create).1, 0);
+    let insert = |document: &str, more: &str| {
+        run(
+            &server,
+            &format!(r#"{{"insert": "c", "documents": [{document}]{more}}}"#),
+        )
+        .0
+    };
+    let count = |reply: &[u8]| Document(reply).get("n").and_then(|it| it.as_whole());
+    assert_eq!(
+        count(&insert(
+            r#"{"_id": 1, "name": "a", "n": 1, "in": {"x": 1}}"#,
+            ""
+        )),
+        Some(1)
+    );
+    let wrong = r#"{"_id": 2, "n": -1, "name": "longer", "in": {"x": 3, "y": 1}}"#;
+    let reply = insert(wrong, "");
+    assert_eq!(count(&reply), Some(0));
+    let expected = doc(
+        r#"{"failingDocumentId": 2, "details": {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [
+        {"operatorName": "properties", "propertiesNotSatisfied": [
+            {"propertyName": "name", "description": "who", "details": [
+                {"operatorName": "maxLength", "specifiedAs": {"maxLength": 5}, "reason": "specified string length was not satisfied", "consideredValue": "longer"}]},
+            {"propertyName": "n", "details": [
+                {"operatorName": "minimum", "specifiedAs": {"minimum": 0}, "reason": "comparison failed", "consideredValue": -1}]},
+            {"propertyName": "in", "details": [
+                {"operatorName": "additionalProperties", "specifiedAs": {"additionalProperties": false}},
+                {"operatorName": "properties", "propertiesNotSatisfied": [
+                    {"propertyName": "x", "details": [
+                        {"operatorName": "enum", "specifiedAs": {"enum": [1, 2]}, "reason": "value was not found in enum", "consideredValue": 3}]}]}]}]}]}}"#,
+    );
+    let told = error_info(&reply);
+    assert!(
+        same(&told, &expected),
+        "{}",
+        drumlin_doc::show(Document(&told).as_value())
+    );
+    let reply = insert(r#"{"_id": 3, "n": 1}"#, "");
+    let required = doc(
+        r#"{"failingDocumentId": 3, "details": {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [
+        {"operatorName": "required", "specifiedAs": {"required": ["name", "n"]}, "missingProperties": ["name"]}]}}"#,
+    );
+    assert!(same(&error_info(&reply), &required));
+    // Who says so writes what is wrong; in a moderate collection such a document may be changed.
+    assert_eq!(
+        count(&insert(wrong, r#", "bypassDocumentValidation": true"#)),
+        Some(1)
+    );
+    let update = |id: i32| {
+        let text = format!(
+            r#"{{"findAndModify": "c", "query": {{"_id": {id}}}, "update": {{"$set": {{"n": "text"}}}}}}"#
+        );
+        run(&server, &text)
+    };
+    assert_eq!(update(2).1, Code::DocumentValidationFailure.number());
+    assert_eq!(
+        run(
+            &server,
+            r#"{"collMod": "c", "validationLevel": "moderate"}"#
+        )
+        .1,
+        0
+    );
+    assert_eq!(update(2).1, 0);
+    let (reply, code) = update(1);
+    assert_eq!(code, Code::DocumentValidationFailure.number());
+    error_info(&reply);
+    for lax in [
+        r#"{"collMod": "c", "validationLevel": "off"}"#,
+        r#"{"collMod": "c", "validationLevel": "strict", "validationAction": "warn"}"#,
+        r#"{"collMod": "c", "validationAction": "error", "validator": {}}"#,
+    ] {
+        assert_eq!(run(&server, lax).1, 0);
+        assert_eq!(update(1).1, 0, "{lax}");
+    }
+}
+
+#[test]
+fn a_validator_of_conditions_tells_which_of_them_failed() {
+    let server = open();
+    let create = r#"{"create": "c", "validator": {"a": {"$gte": 5}, "b": {"$exists": true}}}"#;
+    assert_eq!(run(&server, create).1, 0);
+    let (reply, _) = run(
+        &server,
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": 3}]}"#,
+    );
+    let expected = doc(
+        r#"{"failingDocumentId": 1, "details": {"operatorName": "$and", "clausesNotSatisfied": [
+        {"index": 0, "details": {"operatorName": "$gte", "specifiedAs": {"a": {"$gte": 5}}, "reason": "comparison failed", "consideredValue": 3}},
+        {"index": 1, "details": {"operatorName": "$exists", "specifiedAs": {"b": {"$exists": true}}, "reason": "path does not exist"}}]}}"#,
+    );
+    let told = error_info(&reply);
+    let shown = drumlin_doc::show(Document(&told).as_value());
+    assert!(same(&told, &expected), "{shown}");
+    for (refused, code) in [
+        (
+            r#"{"create": "d", "validator": {"a": {"$near": [0, 0]}}}"#,
+            Code::NearNotAllowed,
+        ),
+        (
+            r#"{"create": "d", "validator": {"$expr": {"$gt": ["$t", "$$NOW"]}}}"#,
+            Code::CommandNotSupported,
+        ),
+        (
+            r#"{"create": "d", "validator": {"a": {"$nothing": 1}}}"#,
+            Code::BadValue,
+        ),
+        (r#"{"create": "d", "validator": 1}"#, Code::TypeMismatch),
+        (
+            r#"{"create": "d", "validationLevel": "lax"}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"create": "d", "validationAction": "errorAndLog"}"#,
+            Code::CommandNotSupported,
+        ),
+    ] {
+        assert_eq!(run(&server, refused).1, code.number(), "{refused}");
+    }
+}
+
 #[test]
 fn a_compaction_leaves_what_is_there() {
     let server = open();

@@ -25,6 +25,7 @@ const BOUNDS: Bounds = Bounds {
 fn create(store: &Store, bounds: Bounds) {
     let options = CollectionOptions {
         capped: Some(bounds),
+        ..CollectionOptions::default()
     };
     assert!(store.create_with(&name(), options).expect("creates"));
     let index = |name: &str, key: &str, unique| NewIndex {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use drumlin_doc::{Code, Document};
-use drumlin_doc_store::{Failure, Name, NewIndex, Step};
+use drumlin_doc_store::{
+    CollectionOptions, Failure, Name, NewIndex, Step, ValidationLevel, Validator,
+};
 use drumlin_fs::StrictMemFileSystem;
 
 use crate::json::doc;
@@ -14,6 +16,35 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> Code {
         Failure::Refused(refusal) => refusal.code,
         Failure::Engine(error) => panic!("{error}"),
     }
+}
+
+#[test]
+fn a_validator_is_there_when_the_store_is_opened_again() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let store = open(Arc::<StrictMemFileSystem>::clone(&files)).expect("opens");
+    let options = CollectionOptions {
+        validator: Some(Validator::new(Document(&doc(r#"{"a": {"$gt": 1}}"#))).expect("a filter")),
+        validation_level: Some(ValidationLevel::Moderate),
+        ..CollectionOptions::default()
+    };
+    assert!(
+        store
+            .create_with(&name(), options.clone())
+            .expect("creates")
+    );
+    drop(store);
+    let store = open(files).expect("opens again");
+    let collection = store.collection(&name()).expect("a collection");
+    assert_eq!(collection.options, options);
+    let [good, wrong] = [r#"{"_id": 1, "a": 2}"#, r#"{"_id": 2, "a": 1}"#].map(doc);
+    let done = store.insert(&name(), &[Document(&wrong), Document(&good)], false);
+    let done = done.expect("inserts").expect("a collection");
+    assert_eq!((done.count, done.errors.len()), (1, 1));
+    assert_eq!(done.errors[0].1.code, Code::DocumentValidationFailure);
+    let refused = store.modify(&name(), &id_of(&good), &mut |_| {
+        Ok(Step::Replace(doc(r#"{"_id": 1, "a": 0}"#)))
+    });
+    assert_eq!(code(refused), Code::DocumentValidationFailure);
 }
 
 #[test]

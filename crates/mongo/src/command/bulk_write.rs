@@ -292,7 +292,7 @@ impl Done {
                     .collect();
                 let news: Vec<_> = with_ids.iter().map(|it| Document(it)).collect();
                 counters.inserts.add(news.len() as u64);
-                let made = insert::insert_into(call.shared, &target.name, &news, ordered)?;
+                let made = insert::insert_into(call, &target.name, &news, ordered)?;
                 counters.inserted.add(made.count);
                 self.inserted += made.count;
                 let mut errors = made.errors.iter().peekable();

@@ -9,7 +9,7 @@ use drumlin_base::sync::atomic::Ordering;
 use drumlin_doc::{
     Code, Document, Element, Filter, Kind, Outcome, Refusal, Scope, Sort, Value, coerced,
 };
-use drumlin_doc_store::{Failure, Hint, Name, Pace, Reads};
+use drumlin_doc_store::{Failure, Hint, Manner, Name, Pace, Reads, Validation};
 
 use crate::query::Query;
 use crate::shared::Shared;
@@ -197,6 +197,17 @@ impl<'a> Call<'a> {
     pub(super) fn is_ordered(&self) -> bool {
         let ordered = self.body.get("ordered");
         ordered.is_none_or(|ordered| ordered.is_null() || ordered.is_truthy())
+    }
+
+    /// How it writes.
+    pub(super) fn manner(&self) -> Manner {
+        Manner {
+            pace: self.pace,
+            validation: match self.flag("bypassDocumentValidation") {
+                true => Validation::Bypassed,
+                false => Validation::Checked,
+            },
+        }
     }
 
     /// A flag; false where it is not there.

@@ -12,9 +12,6 @@ use super::options;
 /// `create`.
 pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
     let unserved = [
-        "validator",
-        "validationLevel",
-        "validationAction",
         "viewOn",
         "pipeline",
         "collation",
@@ -26,7 +23,16 @@ pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
         "indexOptionDefaults",
         "encryptedFields",
     ];
-    let known = ["idIndex", "autoIndexId", "capped", "size", "max"];
+    let known = [
+        "idIndex",
+        "autoIndexId",
+        "capped",
+        "size",
+        "max",
+        "validator",
+        "validationLevel",
+        "validationAction",
+    ];
     call.accept(&known, &unserved)?;
     let name = call.collection()?;
     let options = options::of_create(call)?;

@@ -4,7 +4,6 @@ use drumlin::ErrorKind;
 use drumlin_doc::{Builder, Code, Document, Refusal};
 use drumlin_doc_store::{Failure, Inserted, Name, Outcome, Pace};
 
-use crate::shared::Shared;
 use crate::wire::limits::WRITES_MAX;
 
 use super::call::{Call, is_of_any, not_at_once};
@@ -46,8 +45,8 @@ pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
         .collect();
     let documents: Vec<Document<'_>> = with_ids.iter().map(|document| Document(document)).collect();
     let done = match call.pace {
-        Pace::InTurn => insert_into(call.shared, &name, &documents, ordered),
-        Pace::AtOnce => insert_at_once(call.shared, &name, &documents, ordered),
+        Pace::InTurn => insert_into(call, &name, &documents, ordered),
+        Pace::AtOnce => insert_at_once(call, &name, &documents, ordered),
     };
     let counters = &call.shared.counters;
     if !matches!(&done, Err(Failure::Engine(error)) if error.kind() == ErrorKind::Incomplete) {
@@ -63,29 +62,33 @@ pub(super) fn insert(call: &Call<'_>) -> Outcome<Builder> {
 
 /// Inserts, and makes the collection where it is not there.
 pub(super) fn insert_into(
-    shared: &Shared,
+    call: &Call<'_>,
     name: &Name,
     documents: &[Document<'_>],
     ordered: bool,
 ) -> Outcome<Inserted> {
     loop {
-        if let Some(done) = shared.store.insert(name, documents, ordered)? {
-            shared.tell_tails(name);
+        let done = call
+            .shared
+            .store
+            .insert_with(name, documents, ordered, call.manner())?;
+        if let Some(done) = done {
+            call.shared.tell_tails(name);
             return Ok(done);
         }
-        shared.store.create(name)?;
+        call.shared.store.create(name)?;
     }
 }
 
 fn insert_at_once(
-    shared: &Shared,
+    call: &Call<'_>,
     name: &Name,
     documents: &[Document<'_>],
     ordered: bool,
 ) -> Outcome<Inserted> {
-    let store = &shared.store;
-    let done = store.insert_paced(name, documents, ordered, Pace::AtOnce)?;
-    shared.tell_tails(name);
+    let store = &call.shared.store;
+    let done = store.insert_with(name, documents, ordered, call.manner())?;
+    call.shared.tell_tails(name);
     // A collection is made in its turn.
     done.ok_or_else(not_at_once)
 }

@@ -1,7 +1,9 @@
 //! Options of collections: those of `create`, of `collMod`, and of what makes a collection capped.
 
 use drumlin_doc::{Builder, Code, Refusal, coerced};
-use drumlin_doc_store::{Bounds, CollectionOptions, Outcome};
+use drumlin_doc_store::{
+    Bounds, CollectionOptions, Outcome, ValidationAction, ValidationLevel, Validator,
+};
 
 use super::call::Call;
 use super::shape::Shape;
@@ -75,16 +77,74 @@ pub(super) fn of_create(call: &Call<'_>) -> Result<CollectionOptions, Refusal> {
         let text = "the 'capped' field needs to be true when either the 'size' or 'max' fields are present";
         return Err(invalid(text));
     }
-    Ok(CollectionOptions { capped: bounds })
+    let mut options = CollectionOptions {
+        capped: bounds,
+        ..CollectionOptions::default()
+    };
+    validation(call)?.apply(&mut options);
+    Ok(options)
+}
+
+/// What a command says of a validator.
+struct SaidOfValidation {
+    /// `None` in it takes one away.
+    validator: Option<Option<Validator>>,
+    level: Option<ValidationLevel>,
+    action: Option<ValidationAction>,
+}
+
+impl SaidOfValidation {
+    fn apply(self, options: &mut CollectionOptions) {
+        if let Some(validator) = self.validator {
+            options.validator = validator;
+        }
+        options.validation_level = self.level.or(options.validation_level);
+        options.validation_action = self.action.or(options.validation_action);
+    }
+}
+
+/// # Errors
+/// `TypeMismatch`, `BadValue`; of filters; `InvalidOptions` in databases of the server.
+fn validation(call: &Call<'_>) -> Result<SaidOfValidation, Refusal> {
+    call.check(&[
+        ("validator", Shape::Document),
+        ("validationLevel", Shape::Text),
+        ("validationAction", Shape::Text),
+    ])?;
+    let validator = call.document("validator")?;
+    if validator.is_some() && matches!(call.database, "admin" | "local" | "config") {
+        let text = format!(
+            "Document validators are not allowed in the {} database",
+            call.database
+        );
+        return Err(Refusal::new(Code::InvalidOptions, text));
+    }
+    let validator = validator.map(|given| match given.is_empty() {
+        true => Ok(None),
+        false => Validator::new(given).map(Some),
+    });
+    let text = |name: &str| call.body.get(name).and_then(|value| value.as_str());
+    let wrong = |field: &str, given: &str| {
+        let text = format!("Enumeration value '{given}' for field '{field}' is not a valid value.");
+        Refusal::bad_value(text)
+    };
+    let level = text("validationLevel")
+        .map(|given| ValidationLevel::named(given).ok_or_else(|| wrong("validationLevel", given)));
+    let action = text("validationAction").map(|given| match given {
+        "errorAndLog" => Err(Refusal::not_supported("the validationAction errorAndLog")),
+        _ => ValidationAction::named(given).ok_or_else(|| wrong("validationAction", given)),
+    });
+    Ok(SaidOfValidation {
+        validator: validator.transpose()?,
+        level: level.transpose()?,
+        action: action.transpose()?,
+    })
 }
 
 /// `collMod`.
 pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
     let unserved = [
         "index",
-        "validator",
-        "validationLevel",
-        "validationAction",
         "viewOn",
         "pipeline",
         "expireAfterSeconds",
@@ -93,11 +153,19 @@ pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
         "dryRun",
         "recordPreImages",
     ];
-    call.accept(&["cappedSize", "cappedMax"], &unserved)?;
+    let known = [
+        "cappedSize",
+        "cappedMax",
+        "validator",
+        "validationLevel",
+        "validationAction",
+    ];
+    call.accept(&known, &unserved)?;
     call.check(&[("cappedSize", Shape::Number), ("cappedMax", Shape::Number)])?;
     let name = call.collection()?;
     let size_bytes = size(call, "cappedSize")?;
     let documents_max = documents_max(call, "cappedMax")?;
+    let validation = validation(call)?;
     call.shared.store.change_options(&name, |options| {
         match &mut options.capped {
             None if size_bytes.is_some() || documents_max.is_some() => {
@@ -110,6 +178,7 @@ pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
                 bounds.documents_max = documents_max.unwrap_or(bounds.documents_max);
             }
         }
+        validation.apply(options);
         Ok(())
     })?;
     Ok(Builder::new())
@@ -117,16 +186,28 @@ pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
 
 /// `convertToCapped`, and `cloneCollectionAsCapped`, which leaves the collection as it is.
 pub(super) fn convert(call: &Call<'_>) -> Outcome<Builder> {
-    call.accept(&["size", "max", "toCollection"], &[])?;
+    let known = ["size", "max", "toCollection", "bypassDocumentValidation"];
+    call.accept(&known, &[])?;
+    call.check(&[("toCollection", Shape::Text)])?;
     let from = call.collection()?;
+    let size_bytes = match call.body.get("size").and_then(coerced) {
+        Some(1..) => size(call, "size")?,
+        _ => None,
+    };
+    let wrong = || invalid("Capped collection size must be greater than zero");
+    let bounds = Bounds {
+        size_bytes: size_bytes.ok_or_else(wrong)?,
+        documents_max: None,
+    };
     let to = match call.name {
         "convertToCapped" => from.clone(),
         _ => call.collection_of(call.body.get("toCollection"))?,
     };
-    let bounds = Bounds {
-        documents_max: None,
-        ..bounds_of(call)?
-    };
+    if call.name != "convertToCapped" && from == to {
+        let text =
+            format!("cloneCollectionAsCapped failed - destination collection {to} already exists");
+        return Err(Refusal::new(Code::NamespaceExists, text).into());
+    }
     call.shared.store.convert_to_capped(&from, &to, bounds)?;
     call.shared.tails.news(None);
     Ok(Builder::new())

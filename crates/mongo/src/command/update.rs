@@ -261,7 +261,7 @@ pub(super) fn change(
     let moment = moment(call, statement, false);
     let mut after = None;
     let store = &call.shared.store;
-    let modified = store.modify_paced(name, id, call.pace, &mut |document| {
+    let modified = store.modify_with(name, id, call.manner(), &mut |document| {
         after = None;
         if call.pace == Pace::AtOnce && document.0.len() > AT_ONCE_BYTES_MAX {
             return Err(not_at_once());
@@ -325,7 +325,7 @@ pub(super) fn upsert(
         return Err(Refusal::new(Code::ImmutableField, text).into());
     }
     let document = call.shared.with_id(Document(&made));
-    let mut done = insert_into(call.shared, name, &[Document(&document)], true)?;
+    let mut done = insert_into(call, name, &[Document(&document)], true)?;
     match done.errors.pop() {
         None => Ok(Some(document)),
         Some((_, refusal)) => {

@@ -1,0 +1,107 @@
+//! What the documents of a collection have to be like.
+
+use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal, Scope, unmet};
+
+/// Longest part of a refusal that says what is not met: a command may have a hundred thousand of them.
+const DETAILS_BYTES_MAX: usize = 4 << 10;
+
+/// A filter that documents have to pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validator {
+    /// As it was given: a document.
+    pub given: Vec<u8>,
+    filter: Filter,
+}
+
+/// Which writes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidationLevel {
+    /// None.
+    Off,
+    /// Those of new documents, and of those that passed before.
+    Moderate,
+    /// All.
+    Strict,
+}
+
+/// What becomes of a write that does not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidationAction {
+    /// It is refused.
+    Error,
+    /// It is done.
+    Warn,
+}
+
+/// Whether a write is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validation {
+    /// As the collection has it.
+    #[default]
+    Checked,
+    /// It is not.
+    Bypassed,
+}
+
+impl Validator {
+    /// The one that `given` describes.
+    ///
+    /// # Errors
+    /// Of filters; `NearNotAllowed`; `CommandNotSupported` for `$$NOW` and `$rand`, which are not the same for each write.
+    pub fn new(given: Document<'_>) -> Result<Self, Refusal> {
+        let at = |now_ms: i64, seed: u64| {
+            let scope = Scope {
+                now_ms,
+                seed,
+                ..Scope::default()
+            };
+            Filter::with(given, &scope).map_err(|refusal| match refusal.code {
+                Code::NoPlan => {
+                    let text = "$geoNear, $near, and $nearSphere are not allowed in this context";
+                    Refusal::new(Code::NearNotAllowed, text)
+                }
+                _ => refusal,
+            })
+        };
+        let filter = at(0, 0)?;
+        match filter == at(1, 1)? {
+            true => Ok(Self {
+                given: given.0.to_vec(),
+                filter,
+            }),
+            false => Err(Refusal::not_supported("$$NOW or $rand in a validator")),
+        }
+    }
+
+    /// Whether a document passes.
+    ///
+    /// # Errors
+    /// Of its expressions.
+    pub(crate) fn passes(&self, document: Document<'_>) -> Result<bool, Refusal> {
+        self.filter.matches(document)
+    }
+
+    /// The refusal of a document that does not pass.
+    ///
+    /// # Errors
+    /// Of its expressions.
+    pub(crate) fn refusal(&self, document: Document<'_>) -> Result<Refusal, Refusal> {
+        let details = unmet(Document(&self.given), document)?;
+        let mut out = Builder::new();
+        out.open(Kind::Document, "errInfo");
+        if let Some(id) = document.get("_id") {
+            out.value("failingDocumentId", id);
+        }
+        if details.len() <= DETAILS_BYTES_MAX {
+            out.document("details", Document(&details));
+        }
+        out.close();
+        Ok(Refusal {
+            details: Some(out.finish()),
+            ..Refusal::new(
+                Code::DocumentValidationFailure,
+                "Document failed validation",
+            )
+        })
+    }
+}
