@@ -8,15 +8,18 @@ use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use drumlin_doc::{Builder, Document, Kind, validate};
 
+use crate::geo::PlaceOptions;
 use crate::index::{Index, Partial, fields_of};
 use crate::layout::{ENTRY, Ident};
 use crate::options::{Bounds, CollectionOptions};
 
 /// The version of entries, their first byte. On disk. Those with a partial index, or one that has documents expire, have the second
-/// one, those with options the third: who does not know of them must not write to such a collection.
+/// one, those with options the third, those with an index of places the fourth: who does not know of them must not write to such a
+/// collection.
 const ENTRY_VERSION: u8 = 1;
 const ENTRY_VERSION_PARTIAL: u8 = 2;
 const ENTRY_VERSION_OPTIONS: u8 = 3;
+const ENTRY_VERSION_PLACES: u8 = 4;
 
 /// The name of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,20 +129,27 @@ impl Collection {
             if let Some(seconds) = index.expire_after_seconds {
                 out.i64("expire", i64::from(seconds));
             }
+            index.place_options.encode(&mut out);
             out.close();
         }
         out.close();
-        let mut indexes = self.indexes.iter();
-        let is_first = !indexes.any(|it| it.partial.is_some() || it.expire_after_seconds.is_some());
         let has_options = self.options != CollectionOptions::default();
         if has_options {
             out.document("options", Document(&self.options.document()));
         }
-        let version = match (has_options, is_first) {
-            (true, _) => ENTRY_VERSION_OPTIONS,
-            (false, true) => ENTRY_VERSION,
-            (false, false) => ENTRY_VERSION_PARTIAL,
+        let version = |index: &Arc<Index>| match () {
+            () if !index.places.is_empty() => ENTRY_VERSION_PLACES,
+            () if index.partial.is_some() || index.expire_after_seconds.is_some() => {
+                ENTRY_VERSION_PARTIAL
+            }
+            () => ENTRY_VERSION,
         };
+        let version = self.indexes.iter().map(version).max();
+        let least = match has_options {
+            true => ENTRY_VERSION_OPTIONS,
+            false => ENTRY_VERSION,
+        };
+        let version = version.map_or(least, |version| version.max(least));
         [&[version], out.finish().as_slice()].concat()
     }
 
@@ -156,7 +166,7 @@ impl Collection {
             .and_then(|name| name.split_once('\0'))
             .ok_or_else(damaged)?;
         let (version, bytes) = stored.split_first().ok_or_else(damaged)?;
-        if !matches!(*version, ENTRY_VERSION..=ENTRY_VERSION_OPTIONS) {
+        if !(ENTRY_VERSION..=ENTRY_VERSION_PLACES).contains(version) {
             let text =
                 format!("the catalog entry of {database}.{collection} has the version {version}");
             return Err(Error::not_supported(text));
@@ -206,11 +216,15 @@ fn ident_of(entry: Document<'_>) -> Option<Ident> {
 fn decode_index(entry: Document<'_>) -> Option<Index> {
     let key = entry.get("key")?.as_document()?;
     let flag = |name: &str| entry.get(name).and_then(|flag| flag.as_bool());
+    let place_options = PlaceOptions::decode(entry)?;
+    let (fields, places) = fields_of(key, place_options).ok()?;
     Some(Index {
         ident: ident_of(entry)?,
         name: entry.get("name")?.as_str()?.to_owned(),
         key: key.0.to_vec(),
-        fields: fields_of(key).ok()?,
+        fields,
+        places,
+        place_options,
         unique: flag("unique")?,
         sparse: flag("sparse")?,
         partial: match entry.get("partial") {

@@ -10,6 +10,7 @@ use drumlin_doc::{Builder, Code, Document, Kind, Refusal, step};
 use crate::catalog::{Catalog, Collection, Name};
 use crate::failure::Outcome;
 use crate::form;
+use crate::geo::PlaceOptions;
 use crate::index::{Index, Partial, fields_of};
 use crate::layout::{
     BUILDING, Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of,
@@ -25,7 +26,7 @@ const INDEXES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 255;
 
 /// An index to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewIndex {
     /// Its name.
     pub name: String,
@@ -39,6 +40,8 @@ pub struct NewIndex {
     pub partial: Option<Vec<u8>>,
     /// See [`Index`].
     pub expire_after_seconds: Option<u32>,
+    /// See [`Index`].
+    pub place_options: PlaceOptions,
 }
 
 /// Refuses names that there cannot be.
@@ -310,11 +313,14 @@ impl Store {
 
     /// Builds an index. Requires: the catalog and the collection are held.
     fn build(&self, collection: &Collection, new: &NewIndex) -> Outcome<()> {
-        let fields = fields_of(Document(&new.key))?;
+        let (fields, places) = fields_of(Document(&new.key), new.place_options)?;
         let partial = new.partial.as_deref().map(Partial::new).transpose()?;
         let cannot = |text: &str| Err(Refusal::new(Code::CannotCreateIndex, text).into());
         if partial.is_some() && new.sparse {
             return cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options");
+        }
+        if new.expire_after_seconds.is_some() && !places.is_empty() {
+            return cannot("TTL indexes are not supported for indexes of places");
         }
         if new.expire_after_seconds.is_some() && fields.0.len() != 1 {
             return cannot(
@@ -336,6 +342,8 @@ impl Store {
             name: new.name.clone(),
             key: new.key.clone(),
             fields,
+            place_options: new.place_options.completed(&places),
+            places,
             unique: new.unique,
             sparse: new.sparse,
             partial,
@@ -490,7 +498,9 @@ fn is_new(collection: &Collection, new: &NewIndex) -> Result<bool, Refusal> {
     for index in &collection.indexes {
         let (is_named, is_keyed) = (index.name == new.name, is_same_key(&index.key));
         let partial = index.partial.as_ref().map(|partial| &partial.given);
+        let of_places = new.place_options.completed(&index.places);
         let is_same = (index.unique, index.sparse) == (new.unique, new.sparse)
+            && index.place_options == of_places
             && (partial, index.expire_after_seconds)
                 == (new.partial.as_ref(), new.expire_after_seconds);
         if is_named && is_keyed && is_same {

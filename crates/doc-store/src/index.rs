@@ -1,8 +1,11 @@
 //! A secondary index: what it is over, and the entries of a document in it.
 
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
-use drumlin_doc::{Code, Document, Filter, IndexFields, Kind, Path, Predicate, Refusal, Test};
+use drumlin_doc::{
+    Code, Document, Filter, IndexFields, Kind, Path, PlaceKind, Predicate, Refusal, Test,
+};
 
+use crate::geo::{self, PlaceOptions, Places};
 use crate::layout::{Ident, under};
 
 /// An index of a collection.
@@ -16,6 +19,10 @@ pub struct Index {
     pub key: Vec<u8>,
     /// The fields of the key.
     pub fields: IndexFields,
+    /// Which of its fields are places; of an ordinary index there are none.
+    pub(crate) places: Places,
+    /// What was said of these.
+    pub place_options: PlaceOptions,
     /// Whether no two documents may have the same key.
     pub unique: bool,
     /// Whether documents without any of the fields have no entry.
@@ -24,7 +31,7 @@ pub struct Index {
     pub partial: Option<Partial>,
     /// Documents go so many seconds after the date that they have at the field.
     pub expire_after_seconds: Option<u32>,
-    /// Whether a document ever had an array at one of the fields. It is set before such an entry is written, so that who sees
+    /// Whether a document ever had an array at one of the fields, or a place that is more than a point. It is set before such an entry is written, so that who sees
     /// the entry sees it.
     pub(crate) multikey: AtomicBool,
 }
@@ -67,6 +74,7 @@ fn may_be_partial(filter: &Filter) -> bool {
                     | Predicate::OneOf(..)
                     | Predicate::Bits(..)
                     | Predicate::Geo(_)
+                    | Predicate::Near(_)
                     | Predicate::Mod(..)
             ),
             _ => false,
@@ -86,13 +94,17 @@ pub(crate) struct Entry {
     pub(crate) value: Vec<u8>,
 }
 
-/// The fields that the key of an index names.
+/// The fields that the key of an index names, and which are places.
 ///
 /// # Errors
-/// `CannotCreateIndex` for kinds of indexes that are not served, by name.
-pub(crate) fn fields_of(key: Document<'_>) -> Result<IndexFields, Refusal> {
+/// `CannotCreateIndex` for kinds of indexes that are not served, by name; of the options of places.
+pub(crate) fn fields_of(
+    key: Document<'_>,
+    options: PlaceOptions,
+) -> Result<(IndexFields, Places), Refusal> {
     let cannot = |text: String| Refusal::new(Code::CannotCreateIndex, text);
     let mut fields = Vec::new();
+    let mut places = Places::new();
     for element in key {
         let name = element.name_str();
         if name.is_empty()
@@ -110,6 +122,13 @@ pub(crate) fn fields_of(key: Document<'_>) -> Result<IndexFields, Refusal> {
                 "an index over {name:?}, a place of an array, is not supported by this server"
             )));
         }
+        let word = element.value.as_str().unwrap_or_default();
+        let place = options.kind(word)?;
+        places.push(place);
+        if place.is_some() {
+            fields.push((path, false));
+            continue;
+        }
         if !element.value.kind.is_number() {
             let kind = element.value.as_str().unwrap_or("that");
             return Err(cannot(format!(
@@ -126,8 +145,12 @@ pub(crate) fn fields_of(key: Document<'_>) -> Result<IndexFields, Refusal> {
             }
         }
     }
+    geo::check(&places, options)?;
+    if places.iter().all(Option::is_none) {
+        places.clear();
+    }
     match fields.len() {
-        1..=32 => Ok(IndexFields(fields)),
+        1..=32 => Ok((IndexFields(fields), places)),
         count => Err(cannot(format!("an index has 1 to 32 fields, not {count}"))),
     }
 }
@@ -142,6 +165,8 @@ impl Index {
             name: "_id_".to_owned(),
             key: key.finish(),
             fields: IndexFields(vec![(Path::new("_id"), false)]),
+            places: Places::new(),
+            place_options: PlaceOptions::default(),
             unique: true,
             sparse: false,
             partial: None,
@@ -153,6 +178,20 @@ impl Index {
     /// Whether it is multikey.
     pub fn is_multikey(&self) -> bool {
         self.multikey.load(Ordering::Acquire)
+    }
+
+    /// The first field that is a place, and whether it is one on the plane.
+    pub fn place_field(&self) -> Option<(&Path, bool)> {
+        let mut fields = self.fields.0.iter().zip(&self.places);
+        fields.find_map(|((path, _), kind)| {
+            let kind = (*kind)?;
+            Some((path, matches!(kind, PlaceKind::Flat(_))))
+        })
+    }
+
+    /// The kind of a field, where it is a place.
+    pub(crate) fn place(&self, path: &Path) -> Option<PlaceKind> {
+        geo::kind_of(&self.fields, &self.places, path)
     }
 
     /// The entries of a document whose `_id` has the key `id_key`, sorted; and whether an array made them.
@@ -169,7 +208,10 @@ impl Index {
         {
             return Ok((Vec::new(), false));
         }
-        let found = self.fields.keys_of(document)?;
+        let found = match self.places.is_empty() {
+            true => self.fields.keys_of(document)?,
+            false => geo::keys_of(&self.fields, &self.places, document)?,
+        };
         if found.is_absent && self.sparse {
             return Ok((Vec::new(), false));
         }

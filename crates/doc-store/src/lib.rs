@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! insert -> capped -> changes, place; modify -> changes; convert -> ddl
-//! ddl, writes -> store -> locks, catalog -> index, form, layout
+//! ddl, writes -> store -> locks, catalog -> index -> geo, form, layout
 //! planner -> price -> reads, plan
-//! walk -> reads, plan
+//! walk -> nearby -> reads, plan
 //! ```
 //!
 //! # Threads
@@ -28,12 +28,14 @@ mod expire;
 mod failure;
 mod families;
 mod form;
+mod geo;
 mod implied;
 mod index;
 mod insert;
 mod layout;
 mod locks;
 mod modify;
+mod nearby;
 mod options;
 mod pace;
 mod place;
@@ -50,6 +52,7 @@ mod writes;
 pub use catalog::{Catalog, Collection, Name};
 pub use ddl::NewIndex;
 pub use failure::{Failure, Outcome};
+pub use geo::PlaceOptions;
 pub use index::{Index, Partial};
 pub use insert::Inserted;
 pub use modify::{Modified, Step};

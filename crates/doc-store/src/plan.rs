@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_doc::Document;
+use drumlin_doc::{Document, Near, Path, PlaceKind};
 
 use crate::catalog::Collection;
 use crate::index::Index;
@@ -20,6 +20,38 @@ pub enum Access {
     Collection(Vec<Range>),
     /// These ranges of an index.
     Index(Arc<Index>, Vec<Range>),
+    /// What an index of places has around a point, the nearest first.
+    Near(Arc<Index>, Arc<Around>),
+}
+
+impl Access {
+    /// The index that is looked at.
+    pub fn index(&self) -> Option<&Arc<Index>> {
+        match self {
+            Self::Index(index, _) | Self::Near(index, _) => Some(index),
+            Self::Ids(_) | Self::Collection(_) => None,
+        }
+    }
+}
+
+/// What is near to a point.
+#[derive(Clone, Debug)]
+pub struct Around {
+    pub(crate) near: Near,
+    pub(crate) path: Path,
+    pub(crate) kind: PlaceKind,
+    /// The keys of the fields before the place, each behind the index's number.
+    pub(crate) prefixes: Vec<Vec<u8>>,
+}
+
+impl Around {
+    /// Its stage's name, as MongoDB has it.
+    fn stage(&self) -> &'static str {
+        match self.kind {
+            PlaceKind::Sphere => "GEO_NEAR_2DSPHERE",
+            PlaceKind::Flat(_) => "GEO_NEAR_2D",
+        }
+    }
 }
 
 /// See the module.
@@ -59,6 +91,12 @@ impl Plan {
             }
             Access::Collection(_) => {
                 out.str("stage", "COLLSCAN").str("direction", direction);
+            }
+            Access::Near(index, around) => {
+                out.str("stage", around.stage())
+                    .document("keyPattern", Document(&index.key))
+                    .str("indexName", &index.name);
+                out.bool("isMultiKey", index.is_multikey());
             }
             Access::Index(index, ranges) => {
                 out.str("stage", "FETCH")

@@ -8,7 +8,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use drumlin_doc::{Code, Filter, Path, Refusal, Sort, Test, keystring};
+use drumlin_doc::{
+    Code, Filter, GeoQuery, Near, Path, PlaceKind, Predicate, Refusal, Sort, Test, keystring,
+};
 
 use crate::bounds::{Interval, holds_null, intervals};
 use crate::catalog::Collection;
@@ -16,7 +18,7 @@ use crate::failure::Outcome;
 use crate::implied::follows;
 use crate::index::Index;
 use crate::layout::{range_of, under};
-use crate::plan::{Access, Plan, Range};
+use crate::plan::{Access, Around, Plan, Range};
 use crate::price::{Priced, priced};
 use crate::reads::Reads;
 
@@ -51,6 +53,11 @@ pub fn plans(
     limit: u64,
 ) -> Outcome<Vec<Priced>> {
     let fields = conjunction(filter);
+    if let Some((path, near)) = filter.near() {
+        let indexes = collection.indexes.iter();
+        let plan = nearest(indexes, &fields, (path, near), sort)?;
+        return Ok(vec![Priced::unknown(plan)]);
+    }
     // The documents of a capped collection do not lie under their `_id`, which has an index there.
     let is_by_id = collection.bounds().is_none();
     let plans = match ids(&fields).filter(|_| is_by_id) {
@@ -61,12 +68,10 @@ pub fn plans(
             is_reverse: false,
         }],
         None => {
-            let candidates = collection
-                .indexes
-                .iter()
-                .filter(|index| has_all(index, &fields))
-                .filter_map(|index| candidate(index, &fields, sort));
-            let mut candidates: Vec<_> = candidates.collect();
+            let mut candidates = Vec::new();
+            for index in collection.indexes.iter().filter(|it| has_all(it, &fields)) {
+                candidates.extend(candidate(index, &fields, sort)?);
+            }
             candidates.sort_by_key(|candidate| Reverse(candidate.score));
             let plans = candidates.into_iter().map(|candidate| candidate.plan);
             plans.chain([scan(collection, &fields, sort)]).collect()
@@ -86,6 +91,10 @@ pub fn plan_with(
     hint: &Hint,
 ) -> Result<Plan, Refusal> {
     let fields = conjunction(filter);
+    let near = filter.near();
+    if near.is_some() && matches!(hint, Hint::Natural { .. } | Hint::Id) {
+        return Err(no_places());
+    }
     let index = match hint {
         Hint::Natural { is_reverse } => {
             let mut plan = scan(collection, &[], &Sort::default());
@@ -112,8 +121,11 @@ pub fn plan_with(
         );
         return Err(Refusal::new(Code::NoPlan, text));
     }
-    Ok(candidate(index, &fields, sort)
-        .map_or_else(|| whole(index, sort), |candidate| candidate.plan))
+    if let Some(near) = near {
+        return nearest(std::iter::once(index), &fields, near, sort);
+    }
+    let candidate = candidate(index, &fields, sort)?;
+    Ok(candidate.map_or_else(|| whole(index, sort), |candidate| candidate.plan))
 }
 
 /// An index that is named.
@@ -158,6 +170,68 @@ impl Hint {
     }
 }
 
+fn no_places() -> Refusal {
+    Refusal::new(
+        Code::NoPlan,
+        "error processing query: planner returned error: unable to find index for $geoNear query",
+    )
+}
+
+/// What there is around a point, by the first of the indexes that has the place behind fields whose values the filter names.
+///
+/// # Errors
+/// `NoQueryExecutionPlans` where there is none; `Location16433` for a point that the index has no place for.
+fn nearest<'i>(
+    indexes: impl Iterator<Item = &'i Arc<Index>>,
+    fields: &[(&Path, &Test)],
+    (path, near): (&Path, &Near),
+    sort: &Sort,
+) -> Result<Plan, Refusal> {
+    let indexes = indexes.filter(|index| has_all(index, fields));
+    let mut served = indexes.filter_map(|index| {
+        let kind = index.place(path).filter(|kind| kind.serves(near))?;
+        let prefixes = prefixes(index, fields, path)?;
+        Some((index, kind, prefixes))
+    });
+    let (index, kind, prefixes) = served.next().ok_or_else(no_places)?;
+    kind.check(near)?;
+    let around = Around {
+        near: near.clone(),
+        path: path.clone(),
+        kind,
+        prefixes,
+    };
+    Ok(Plan {
+        access: Access::Near(Arc::clone(index), Arc::new(around)),
+        is_reverse: false,
+        is_sorted: sort.is_empty(),
+        is_single: false,
+    })
+}
+
+/// The keys of the fields before `path`, where the filter names their values.
+fn prefixes(index: &Index, fields: &[(&Path, &Test)], path: &Path) -> Option<Vec<Vec<u8>>> {
+    let mut prefixes = vec![index.ident.to_be_bytes().to_vec()];
+    let before = index.fields.0.iter().take_while(|(of, _)| of != path);
+    for (of, is_descending) in before {
+        let mut found = of_field(fields, of, !index.is_multikey())?;
+        if *is_descending {
+            found = found.iter().map(Interval::inverted).collect();
+        }
+        let is_few = prefixes.len().saturating_mul(found.len()) <= RANGES_MAX / 10;
+        if !is_few || !found.iter().all(|it| it.is_point) {
+            return None;
+        }
+        let pairs = prefixes.iter().flat_map(|prefix| {
+            found
+                .iter()
+                .map(move |it| [prefix.as_slice(), &it.low].concat())
+        });
+        prefixes = pairs.collect();
+    }
+    Some(prefixes)
+}
+
 /// What has to be true of fields, whatever else.
 fn conjunction(filter: &Filter) -> Vec<(&Path, &Test)> {
     match filter {
@@ -166,6 +240,40 @@ fn conjunction(filter: &Filter) -> Vec<(&Path, &Test)> {
         Filter::Field(path, test) => vec![(path, test)],
         _ => Vec::new(),
     }
+}
+
+/// What is asked of the place at a path.
+fn asked<'f>(fields: &[(&Path, &'f Test)], path: &Path) -> Vec<&'f GeoQuery> {
+    fn of<'t>(test: &'t Test, found: &mut Vec<&'t GeoQuery>) {
+        match test {
+            Test::Any(Predicate::Geo(query)) => found.push(query),
+            Test::All(tests) => tests.iter().for_each(|test| of(test, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    let own = fields.iter().filter(|(at, _)| *at == path);
+    own.for_each(|(_, test)| of(test, &mut found));
+    found
+}
+
+/// The intervals of a place: of the first condition on it that the index serves.
+fn of_place(
+    asked: &[&GeoQuery],
+    kind: PlaceKind,
+    is_spread: bool,
+) -> Result<Option<Vec<Interval>>, Refusal> {
+    for query in asked {
+        if let Some(ranges) = kind.ranges(query, is_spread)? {
+            let all = ranges.into_iter().map(|(low, high)| Interval {
+                low,
+                high,
+                is_point: false,
+            });
+            return Ok(Some(all.collect()));
+        }
+    }
+    Ok(None)
 }
 
 /// The intervals of a field, of all that is said of it.
@@ -242,22 +350,37 @@ struct Candidate {
     score: (usize, bool, bool),
 }
 
-fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Option<Candidate> {
+fn candidate(
+    index: &Arc<Index>,
+    fields: &[(&Path, &Test)],
+    sort: &Sort,
+) -> Result<Option<Candidate>, Refusal> {
     let is_multikey = index.is_multikey();
+    let is_plain = index.places.is_empty();
+    // Documents without a place have no entry in an index of places.
+    let has_place =
+        |(path, _): &(Path, bool)| index.place(path).is_some() && !asked(fields, path).is_empty();
+    if !is_plain && !index.fields.0.iter().any(has_place) {
+        return Ok(None);
+    }
     let mut prefixes: Vec<Vec<u8>> = vec![index.ident.to_be_bytes().to_vec()];
     let mut ranges: Option<Vec<Range>> = None;
     let mut points = 0;
     let mut is_single = true;
     for (at, (path, is_descending)) in index.fields.0.iter().enumerate() {
-        // Of arrays, one element may pass one test and another one the next.
-        if at > 0 && is_multikey {
+        // Of arrays, one element may pass one test and another one the next. An index of places has each with each.
+        if at > 0 && is_multikey && is_plain {
             break;
         }
-        let Some(mut found) = of_field(fields, path, !is_multikey) else {
+        let found = match index.place(path) {
+            Some(kind) => of_place(&asked(fields, path), kind, is_multikey)?,
+            None => of_field(fields, path, !is_multikey),
+        };
+        let Some(mut found) = found else {
             break;
         };
-        if at == 0 && index.sparse && holds_null(&found) {
-            return None;
+        if at == 0 && index.sparse && is_plain && holds_null(&found) {
+            return Ok(None);
         }
         if *is_descending {
             found = found.iter().map(Interval::inverted).collect();
@@ -294,13 +417,13 @@ fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Opti
         break;
     }
     let has_range = ranges.is_some();
-    let order = (is_single && !is_multikey)
+    let order = (is_single && !is_multikey && is_plain)
         .then(|| order(index, points, sort))
         .flatten();
     let serves = !sort.is_empty() && order.is_some();
     // An index for the sort alone has to have all documents.
     if points == 0 && !has_range && (!serves || index.sparse) {
-        return None;
+        return Ok(None);
     }
     let ends = |prefix: Vec<u8>| {
         let end = [prefix.as_slice(), &[keystring::BEHIND]].concat();
@@ -309,7 +432,7 @@ fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Opti
     let mut ranges = ranges.unwrap_or_else(|| prefixes.into_iter().map(ends).collect());
     ranges.sort();
     let is_one = ranges.len() == 1 && points == index.fields.0.len();
-    Some(Candidate {
+    Ok(Some(Candidate {
         plan: Plan {
             is_single: index.unique && is_one,
             access: Access::Index(Arc::clone(index), ranges),
@@ -317,12 +440,12 @@ fn candidate(index: &Arc<Index>, fields: &[(&Path, &Test)], sort: &Sort) -> Opti
             is_sorted: sort.is_empty() || serves,
         },
         score: (points, has_range, serves),
-    })
+    }))
 }
 
 /// Whether the entries of the index come in the order of `sort` once the first `points` fields are fixed, and whether backwards.
 fn order(index: &Index, points: usize, sort: &Sort) -> Option<bool> {
-    if index.is_multikey() {
+    if index.is_multikey() || !index.places.is_empty() {
         return None;
     }
     let fixed = index.fields.0.get(..points).unwrap_or_default();

@@ -147,7 +147,7 @@ impl<'p> Counter<'p> {
         let (of_index, ident, ranges) = match &plan.access {
             Access::Index(index, ranges) => (true, index.ident, ranges.as_slice()),
             Access::Collection(ranges) => (false, collection.ident, ranges.as_slice()),
-            Access::Ids(_) => (false, collection.ident, [].as_slice()),
+            Access::Ids(_) | Access::Near(..) => (false, collection.ident, [].as_slice()),
         };
         Self {
             of_index,

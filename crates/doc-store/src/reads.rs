@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use drumlin::{Db, DbIterator, ReadOptions, ReadTier, Result, View};
+use drumlin::{Db, DbIterator, Error, ReadOptions, ReadTier, Result, View};
+use drumlin_doc::Document;
 
 use crate::catalog::{Catalog, Collection, Name};
+use crate::failure::Outcome;
 use crate::families::Families;
 use crate::form;
 use crate::layout::under;
 use crate::plan::Range;
+
+/// Who is shown documents, with the keys that they lie under; whether to go on.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], Document<'_>) -> Outcome<bool> + 'v;
 
 /// See the module. It holds memory and files of its moment: for a command, not for hours.
 #[derive(Clone, Debug)]
@@ -45,6 +50,24 @@ impl Reads<'_> {
         stored
             .map(|stored| Ok(form::decode(id_key, &stored)?.into_owned()))
             .transpose()
+    }
+
+    /// The document that an entry of the index of that name refers to.
+    ///
+    /// # Errors
+    /// As of [`Reads::document`]; `Corruption` where there is none.
+    pub(crate) fn document_of(
+        &self,
+        collection: &Collection,
+        (index, id_key): (&str, &[u8]),
+    ) -> Result<Vec<u8>> {
+        let document = self.document(collection, id_key)?;
+        document.ok_or_else(|| {
+            Error::corruption(format!(
+                "the index {index} of {} has an entry without a document",
+                collection.name
+            ))
+        })
     }
 
     /// About how many documents, or entries of indexes, lie in ranges, by what tables say of themselves.

@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use drumlin::{DbIterator, Error, Result};
+use drumlin::{DbIterator, Error};
 use drumlin_doc::{Code, Document, Refusal, step};
 
 use crate::catalog::Collection;
 use crate::failure::Outcome;
 use crate::form;
+use crate::nearby::Nearby;
 use crate::plan::{Access, Plan};
-use crate::reads::Reads;
+use crate::reads::{Reads, Visit};
 
 /// The most keys of `_id` that a walk remembers, so that a document with several entries comes once.
 const SEEN_MAX: usize = 4 << 20;
@@ -25,14 +26,13 @@ pub struct Walk {
     seen: HashSet<Vec<u8>>,
     /// Whether it stays at the end, for what comes.
     is_tail: bool,
+    /// How far around a point it has come.
+    nearby: Option<Box<Nearby>>,
     /// Index entries that were looked at.
     pub keys_examined: u64,
     /// Documents that were looked at.
     pub documents_examined: u64,
 }
-
-/// What a visitor says.
-type Visit<'v> = dyn FnMut(&[u8], Document<'_>) -> Outcome<bool> + 'v;
 
 impl Walk {
     /// The beginning of a plan.
@@ -43,6 +43,7 @@ impl Walk {
             after: None,
             seen: HashSet::new(),
             is_tail: false,
+            nearby: None,
             keys_examined: 0,
             documents_examined: 0,
         }
@@ -91,6 +92,13 @@ impl Walk {
                     }
                 }
                 Ok(true)
+            }
+            Access::Near(index, around) => {
+                let nearby = self.nearby.get_or_insert_default();
+                let is_over = nearby.go_on(reads, collection, (index, around), visit);
+                self.keys_examined = nearby.keys_examined;
+                self.documents_examined = nearby.documents_examined;
+                is_over
             }
             Access::Collection(ranges) | Access::Index(_, ranges) => {
                 while let Some(at) = self.place(ranges.len()) {
@@ -189,13 +197,7 @@ impl Walk {
                 return Ok(true);
             }
         }
-        let document: Result<Option<Vec<u8>>> = reads.document(collection, id);
-        let document = document?.ok_or_else(|| {
-            Error::corruption(format!(
-                "the index {} of {} has an entry without a document",
-                index.name, collection.name
-            ))
-        })?;
+        let document = reads.document_of(collection, (&index.name, id))?;
         self.documents_examined += 1;
         visit(id, Document(&document))
     }

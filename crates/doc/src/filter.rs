@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::compare::regex_parts;
 use crate::expression::{Expression, Scope};
-use crate::geo::{GeoQuery, check_near};
+use crate::geo::{GeoQuery, Near};
 use crate::number::truncated;
 use crate::path::Path;
 use crate::raw::{Document, Kind, OwnedValue, Value};
@@ -76,6 +76,8 @@ pub enum Predicate {
     Bits(Bits, Vec<u32>),
     /// A place.
     Geo(Box<GeoQuery>),
+    /// A place so near to a point, of several the nearest; also the order. At the top of a filter alone.
+    Near(Box<Near>),
 }
 
 /// What is asked of bits.
@@ -102,7 +104,54 @@ impl Filter {
     /// # Errors
     /// As [`Filter::new`]; of expressions.
     pub fn with(document: Document<'_>, scope: &Scope) -> Outcome<Self> {
-        filter(document, 0, Some(scope))
+        let filter = filter(document, 0, Some(scope))?;
+        filter.check_near()?;
+        Ok(filter)
+    }
+
+    /// As [`Filter::with`], where there is no order by nearness.
+    ///
+    /// # Errors
+    /// As [`Filter::with`]; `Location5626500` for `$near`.
+    pub fn without_near(document: Document<'_>, scope: &Scope) -> Outcome<Self> {
+        let filter = filter(document, 0, Some(scope))?;
+        match filter.nears(true) {
+            (0, 0) => Ok(filter),
+            _ => Err(near_not_allowed()),
+        }
+    }
+
+    /// What is to be near, and the field.
+    pub fn near(&self) -> Option<(&Path, &Near)> {
+        match self {
+            Self::And(parts) => parts.iter().find_map(Self::near),
+            Self::Field(path, Test::Any(Predicate::Near(near))) => Some((path, near)),
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// `BadValue` for `$near` below anything but `$and`, and for several.
+    fn check_near(&self) -> Outcome<()> {
+        let (top, below) = self.nears(true);
+        match (top, below) {
+            (_, 1..) => Err(Refusal::bad_value("geo $near must be top-level expr")),
+            (2.., 0) => Err(Refusal::bad_value("Too many geoNear expressions")),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many there are of `$near`, at the top and below. Recurses as deep as it is nested.
+    fn nears(&self, is_top: bool) -> (usize, usize) {
+        let sum = |a: (usize, usize), b: (usize, usize)| (a.0 + b.0, a.1 + b.1);
+        match self {
+            Self::And(parts) => parts.iter().map(|it| it.nears(is_top)).fold((0, 0), sum),
+            Self::Or(parts) | Self::Nor(parts) => {
+                parts.iter().map(|it| it.nears(false)).fold((0, 0), sum)
+            }
+            Self::Field(_, test) => test.nears(is_top),
+            Self::Expression(_) | Self::Schema(_) => (0, 0),
+        }
     }
 
     /// A condition on the elements of an array, as `$pull` has it: a filter for documents, or operators for the element itself.
@@ -115,10 +164,10 @@ impl Filter {
             .filter(|_| condition.kind == Kind::Document)
         {
             Some(document) if !is_operators(document) || is_logical(document) => {
-                Ok(Test::ElementDocument(Box::new(filter(document, 0, None)?)))
+                Test::ElementDocument(Box::new(filter(document, 0, None)?)).refuse_near()
             }
             // Around a list, so that `$elemMatch` is one of an array in the array.
-            Some(document) => Ok(Test::All(vec![tests(document, 0)?])),
+            Some(document) => Test::All(vec![tests(document, 0)?]).refuse_near(),
             None => Ok(Test::Element(Box::new(equals(condition)?))),
         }
     }
@@ -152,6 +201,31 @@ impl Filter {
 }
 
 impl Test {
+    fn nears(&self, is_top: bool) -> (usize, usize) {
+        match self {
+            Self::Any(Predicate::Near(_)) if is_top => (1, 0),
+            Self::Any(Predicate::Near(_)) => (0, 1),
+            Self::Not(test) | Self::Element(test) => test.nears(false),
+            Self::ElementDocument(filter) => filter.nears(false),
+            Self::All(tests) => tests.iter().fold((0, 0), |(a, b), it| {
+                let (top, below) = it.nears(false);
+                (a + top, b + below)
+            }),
+            _ => (0, 0),
+        }
+    }
+
+    /// Refuses `$near` where no order is asked for.
+    ///
+    /// # Errors
+    /// `Location5626500`.
+    pub(crate) fn refuse_near(self) -> Outcome<Self> {
+        match self.nears(true) {
+            (0, 0) => Ok(self),
+            _ => Err(near_not_allowed()),
+        }
+    }
+
     fn equality(&self) -> Option<&OwnedValue> {
         match self {
             Self::Any(Predicate::Equal(value)) => Some(value),
@@ -265,6 +339,17 @@ fn equals(value: Value<'_>) -> Outcome<Test> {
 /// All operators of one field.
 fn tests(document: Document<'_>, depth: usize) -> Outcome<Test> {
     too_deep(depth)?;
+    let first = document.iter().next().map(|it| (it.name, it.value.kind));
+    if let Some((b"$near" | b"$nearSphere" | b"$geoNear", Kind::Array | Kind::Document)) = first {
+        let near = Near::new(document)?;
+        return Ok(Test::Any(Predicate::Near(Box::new(near))));
+    }
+    let mut places = document.iter().map(|it| it.name);
+    let has_places = places.any(|name| matches!(name, b"$geoWithin" | b"$geoIntersects"));
+    if let Some(other) = document.iter().nth(1).filter(|_| has_places) {
+        let text = format!("can't parse extra field: {}", other.name_str());
+        return Err(Refusal::bad_value(text));
+    }
     let mut tests = Vec::new();
     for element in document {
         match element.name_str() {
@@ -333,8 +418,9 @@ fn operator(name: &str, value: Value<'_>, depth: usize) -> Outcome<Test> {
         "$geoIntersects" => {
             GeoQuery::intersects(value).map(|it| Test::Any(Predicate::Geo(Box::new(it))))
         }
-        "$near" | "$nearSphere" => {
-            check_near(name, value).map(|()| Test::Any(Predicate::In(Vec::new())))
+        "$near" | "$nearSphere" | "$geoNear" => {
+            let text = format!("{name} must be first among the conditions on its field");
+            Err(Refusal::bad_value(text))
         }
         "$bitsAllSet" => bits(name, Bits::AllSet, value),
         "$bitsAnySet" => bits(name, Bits::AnySet, value),
@@ -457,22 +543,18 @@ pub(crate) fn element_match(value: Value<'_>, depth: usize) -> Outcome<Test> {
         .ok_or_else(wrong)?;
     let first = inner.iter().next().map(|it| it.name);
     let is_of_documents = is_logical(inner) || first == Some(b"$jsonSchema");
-    let made = match is_operators(inner) && !is_of_documents {
+    match is_operators(inner) && !is_of_documents {
         true => tests(inner, depth + 1).map(|it| Test::Element(Box::new(it))),
         false => filter(inner, depth + 1, None).map(|it| Test::ElementDocument(Box::new(it))),
-    };
-    made.map_err(near_not_allowed)
+    }
 }
 
 /// What is told of `$near` where no index would serve it.
-pub(crate) fn near_not_allowed(refusal: Refusal) -> Refusal {
-    match refusal.code {
-        Code::NoPlan => Refusal::new(
-            Code::NearNotAllowed,
-            "$geoNear, $near, and $nearSphere are not allowed in this context",
-        ),
-        _ => refusal,
-    }
+fn near_not_allowed() -> Refusal {
+    Refusal::new(
+        Code::NearNotAllowed,
+        "$geoNear, $near, and $nearSphere are not allowed in this context",
+    )
 }
 
 fn all(value: Value<'_>, depth: usize) -> Outcome<Test> {

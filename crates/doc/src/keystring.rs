@@ -12,6 +12,9 @@ use crate::raw::{Document, Kind, OwnedValue, Value};
 /// Behind every key, and behind whatever follows one.
 pub const BEHIND: u8 = 0xFF;
 
+/// The class byte of a cell in an index of places, on disk (`docs/format/mongo.md`): behind it is the cell's number. No value has it.
+pub const PLACE: u8 = 200;
+
 /// Class bytes, which are on disk (`docs/format/mongo.md`).
 mod classes {
     pub(super) const NAN: u8 = 29;

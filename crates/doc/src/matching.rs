@@ -59,6 +59,7 @@ impl Test {
             Self::All(tests) => tests
                 .iter()
                 .all(|test| test.holds_at(document, path, failed)),
+            Self::Any(Predicate::Near(near)) => near.holds(document, path),
             _ => candidates(document, path, &mut |value| self.holds(value, failed)),
         }
     }
@@ -145,6 +146,8 @@ impl Predicate {
             Self::Regex(pattern) => failed.see(is_found(pattern, value)),
             Self::Bits(what, places) => value.is_some_and(|value| bits(*what, places, value)),
             Self::Geo(query) => value.is_some_and(|value| query.holds(value)),
+            // It is held against documents.
+            Self::Near(_) => false,
             Self::Type(kinds) => value.is_some_and(|value| kinds.contains(&value.kind)),
             Self::Mod(divisor, rest) => value
                 .filter(|value| value.kind.is_number())

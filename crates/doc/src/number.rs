@@ -134,8 +134,8 @@ pub fn coerced(value: Value<'_>) -> Option<i64> {
     })
 }
 
-/// The nearest double.
-pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
+/// The nearest double to a number.
+pub fn to_f64(value: Value<'_>) -> Option<f64> {
     let number = Number::of(value)?;
     number.as_f64().or_else(|| {
         let infinity = |is_negative| match is_negative {

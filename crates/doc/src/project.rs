@@ -501,7 +501,7 @@ impl Parser<'_> {
                     let text = "elemMatch: Invalid argument, object required, but got another";
                     return Err(Refusal::new(Code::ElemMatchObject, text));
                 }
-                let test = crate::filter::element_match(condition, 0)?;
+                let test = crate::filter::element_match(condition, 0)?.refuse_near()?;
                 return self.put(path, Rule::FirstMatch(test));
             }
             Some("$meta") => return Err(Refusal::not_supported("$meta")),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drumlin_base::rng::Rng;
 use drumlin_doc::{Code, Document, Filter, Sort};
 use drumlin_doc_store::{
-    Bounds, CollectionOptions, Failure, Hint, Name, NewIndex, Step, Store, Walk,
+    Bounds, CollectionOptions, Failure, Hint, Name, NewIndex, PlaceOptions, Step, Store, Walk,
 };
 use drumlin_fs::{CrashPolicy, StrictMemFileSystem};
 
@@ -35,6 +35,7 @@ fn create(store: &Store, bounds: Bounds) {
         sparse: false,
         partial: None,
         expire_after_seconds: None,
+        place_options: PlaceOptions::default(),
     };
     let indexes = [
         index("a", r#"{"a": 1}"#, false),

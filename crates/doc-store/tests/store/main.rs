@@ -8,5 +8,6 @@ mod capped;
 mod crash;
 mod model;
 mod operations;
+mod places;
 mod plans;
 mod world;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drumlin_doc::{Code, Document};
 use drumlin_doc_store::{
-    CollectionOptions, Failure, Name, NewIndex, Step, ValidationLevel, Validator,
+    CollectionOptions, Failure, Name, NewIndex, PlaceOptions, Step, ValidationLevel, Validator,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -101,6 +101,7 @@ fn a_unique_key_that_is_free_again_may_be_taken() {
         sparse: false,
         partial: None,
         expire_after_seconds: None,
+        place_options: PlaceOptions::default(),
     };
     store
         .create_indexes(&name(), std::slice::from_ref(&index))
@@ -184,6 +185,7 @@ fn writers_of_one_document_take_turns_and_unique_keys_are_taken_once() {
         sparse: true,
         partial: None,
         expire_after_seconds: None,
+        place_options: PlaceOptions::default(),
     };
     store.create_indexes(&name(), &[index]).expect("builds");
     let counter = doc(r#"{"_id": "counter", "n": 0}"#);
@@ -302,6 +304,7 @@ fn expiring(key: &str, partial: Option<&str>) -> NewIndex {
         sparse: false,
         partial: partial.map(doc),
         expire_after_seconds: Some(10),
+        place_options: PlaceOptions::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 use drumlin_doc::{Builder, Document, Filter, Sort};
-use drumlin_doc_store::{Access, Hint, NewIndex, Plan, Store, Walk, plan, plan_with};
+use drumlin_doc_store::{Access, Hint, NewIndex, PlaceOptions, Plan, Store, Walk, plan, plan_with};
 use drumlin_fs::StrictMemFileSystem;
 
 use crate::json::doc;
@@ -32,6 +32,7 @@ fn fill(store: &Store) {
         sparse: false,
         partial: None,
         expire_after_seconds: None,
+        place_options: PlaceOptions::default(),
     });
     store.create_indexes(&name(), &indexes).expect("builds");
     let mut rng = Rng::new(7);

@@ -8,7 +8,8 @@ use drumlin::Options;
 use drumlin_base::rng::Rng;
 use drumlin_doc::{Document, Filter, Moment, Sort, Update, Value, keystring};
 use drumlin_doc_store::{
-    Failure, Hint, Name, NewIndex, Outcome, Step, Store, StoreOptions, Walk, plan, plan_with,
+    Failure, Hint, Name, NewIndex, Outcome, PlaceOptions, Step, Store, StoreOptions, Walk, plan,
+    plan_with,
 };
 use drumlin_fs::{Env, FileSystem};
 
@@ -42,6 +43,7 @@ pub(crate) fn indexes() -> Vec<NewIndex> {
             .starts_with("partial")
             .then(|| doc(r#"{"b": {"$exists": true}, "u": {"$gt": 20}}"#)),
         expire_after_seconds: None,
+        place_options: PlaceOptions::default(),
     };
     vec![
         index("a", r#"{"a": 1}"#, false),

@@ -183,6 +183,14 @@ struct Env<'e> {
 type Found<'e> = Outcome<Option<Got<'e>>>;
 
 impl Expression {
+    /// Its value, where it is the same for all documents.
+    pub fn known(&self) -> Option<&OwnedValue> {
+        match self {
+            Self::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// Its value for `document`; `None` where there is none.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
-//! `$geoWithin` and `$geoIntersects`: what is asked of places. `$near` and `$nearSphere` need an index of places, which there is none of.
+//! `$geoWithin` and `$geoIntersects`: what is asked of places.
 
-use crate::code::Code;
 use crate::number::to_f64;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::show::show;
 
+use super::cover::Ring;
 use super::plane::{Flat, Pair};
-use super::shape::{flat_point, geometry, geometry_of, pair, point, strict_pair};
+use super::shape::{flat_point, geometry, geometry_of, strict_pair};
 use super::sphere::{Geometry, Vector};
 
 /// Most points of a condition: each of its edges is held against each of a document's.
@@ -28,7 +28,26 @@ enum Shape {
     Intersects(Geometry),
 }
 
+/// Where a place that is found has a part of itself.
+pub(super) enum Wanted<'q> {
+    Flat(&'q Flat),
+    Ring(Ring),
+    Shape(&'q Geometry),
+}
+
 impl GeoQuery {
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        match &self.shape {
+            Shape::Flat(flat) => Wanted::Flat(flat),
+            Shape::Cap(center, radius) => Wanted::Ring(Ring {
+                center: *center,
+                inner: -1.0,
+                outer: *radius,
+            }),
+            Shape::Within(area) | Shape::Intersects(area) => Wanted::Shape(area),
+        }
+    }
+
     /// The condition of `$geoWithin`.
     ///
     /// # Errors
@@ -183,33 +202,4 @@ fn circle(value: Value<'_>) -> Option<(Pair, f64)> {
         }
         _ => None,
     }
-}
-
-/// Refuses `$near` and `$nearSphere`.
-///
-/// # Errors
-/// `BadValue` for what is no place, else `NoQueryExecutionPlans`: there are no indexes of places.
-pub(crate) fn check_near(name: &str, value: Value<'_>) -> Outcome<()> {
-    let wrong = || refused(name, value);
-    let inner = (value.kind == Kind::Document).then_some(Document(value.bytes));
-    let is_place = match inner.and_then(|inner| inner.get("$geometry")) {
-        Some(at) if at.kind == Kind::Document => {
-            let at = Document(at.bytes);
-            let is_point = at.get("type").is_none_or(|it| it.as_str() == Some("Point"));
-            is_point && at.get("coordinates").and_then(point).is_some()
-        }
-        Some(_) => false,
-        None => pair(value).is_some(),
-    };
-    let distance = |name| match inner.and_then(|inner| inner.get(name)) {
-        Some(distance) => to_f64(distance).is_some_and(|it| it >= 0.0),
-        None => true,
-    };
-    if !is_place || !distance("$maxDistance") || !distance("$minDistance") {
-        return Err(wrong());
-    }
-    let text = format!(
-        "unable to find index for {name}: indexes of places are not supported by this server"
-    );
-    Err(Refusal::new(Code::NoPlan, text))
 }

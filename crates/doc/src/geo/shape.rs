@@ -4,7 +4,7 @@ use crate::number::to_f64;
 use crate::raw::{Document, Kind, Value};
 
 use super::plane::Pair;
-use super::sphere::{Geometry, Polygon, Ring, Vector};
+use super::sphere::{Arc, Geometry, Polygon, Ring, Vector, arcs};
 
 /// How deep collections lie in each other.
 const DEPTH_MAX: usize = 32;
@@ -129,7 +129,14 @@ fn polygon(value: Value<'_>, is_strict: bool) -> Option<Polygon> {
     let mut rings = each(value, ring)?.into_iter();
     let outer = rings.next()?;
     let holes: Vec<_> = rings.collect();
-    let is_in = |hole: &Ring| hole.points.iter().all(|point| outer.has(*point));
+    let is_beside = |(a, b): Arc| arcs(&outer.points).any(|edge| a.is_on(edge) && b.is_on(edge));
+    let is_in = |hole: &Ring| {
+        hole.points.iter().all(|point| outer.has(*point)) && !arcs(&hole.points).any(is_beside)
+    };
     let is_sound = (holes.is_empty() || !is_strict) && holes.iter().all(is_in);
-    is_sound.then_some(Polygon { outer, holes })
+    is_sound.then_some(Polygon {
+        outer,
+        holes,
+        is_strict,
+    })
 }

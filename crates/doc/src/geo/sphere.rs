@@ -2,21 +2,27 @@
 
 /// A vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Vector([f64; 3]);
+pub(super) struct Vector(pub(super) [f64; 3]);
 
 /// Nearer than this, in radians, is the same place: a few micrometres.
 const NEAR: f64 = 1e-12;
+
+/// Most pairs of edges of a ring whose heights overlap, and most of these that have to be looked at closely: half a second.
+const PAIRS_MAX: u32 = 1 << 26;
+const TESTS_MAX: u32 = 1 << 22;
 
 impl Vector {
     /// Of degrees to the east and to the north; `None` where there are no such.
     pub(super) fn of([east, north]: [f64; 2]) -> Option<Self> {
         let is_there = (-180.0..=180.0).contains(&east) && (-90.0..=90.0).contains(&north);
         let (east, north) = (east.to_radians(), north.to_radians());
-        let around = north.cos();
-        is_there.then(|| Self([around * east.cos(), around * east.sin(), north.sin()]))
+        // Keys of indexes come of it: the system's sines may change in their last bit.
+        let around = libm::cos(north);
+        let across = [around * libm::cos(east), around * libm::sin(east)];
+        is_there.then(|| Self([across[0], across[1], libm::sin(north)]))
     }
 
-    fn dot(self, other: Self) -> f64 {
+    pub(super) fn dot(self, other: Self) -> f64 {
         let pairs = self.0.iter().zip(other.0);
         pairs.map(|(a, b)| a * b).sum()
     }
@@ -26,27 +32,48 @@ impl Vector {
         Self([b * z - c * y, c * x - a * z, a * y - b * x])
     }
 
-    fn plus(self, other: Self, times: f64) -> Self {
+    pub(super) fn plus(self, other: Self, times: f64) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
         Self([a + times * x, b + times * y, c + times * z])
     }
 
-    fn length(self) -> f64 {
+    pub(super) fn length(self) -> f64 {
         self.dot(self).sqrt()
     }
 
-    fn unit(self) -> Self {
+    pub(super) fn unit(self) -> Self {
         let length = self.length();
         Self(self.0.map(|part| part / length))
     }
 
     /// In radians.
     pub(super) fn angle(self, other: Self) -> f64 {
-        self.cross(other).length().atan2(self.dot(other))
+        libm::atan2(self.cross(other).length(), self.dot(other))
     }
 
     pub(super) fn is_at(self, other: Self) -> bool {
-        self.angle(other) < NEAR
+        // So near the chord is as long as the arc.
+        let between = self.plus(other, -1.0);
+        between.dot(between) < NEAR * NEAR
+    }
+
+    /// How far an arc is, in radians.
+    pub(super) fn distance(self, (a, b): Arc) -> f64 {
+        let ends = self.angle(a).min(self.angle(b));
+        let normal = a.cross(b);
+        if normal.length() < NEAR {
+            return ends;
+        }
+        let is_beside = normal.cross(a).dot(self) > 0.0 && b.cross(normal).dot(self) > 0.0;
+        if !is_beside {
+            return ends;
+        }
+        let nearest = self.plus(normal, -self.dot(normal) / normal.dot(normal));
+        // Far from the arc there is a place of it that is as far as any other.
+        match nearest.length() > NEAR {
+            true => self.angle(nearest.unit()),
+            false => ends,
+        }
     }
 
     /// Whether it lies on the arc.
@@ -104,11 +131,11 @@ pub(super) fn arcs(points: &[Vector]) -> impl Iterator<Item = Arc> + '_ {
     points.iter().copied().zip(points.iter().copied().skip(1))
 }
 
-/// The lowest and the highest that an arc may come on the axis of the earth.
-fn height((a, b): Arc) -> (f64, f64) {
-    let bulge = 1.0 - (a.angle(b) / 2.0).cos() + NEAR;
-    let ([.., a], [.., b]) = (a.0, b.0);
-    (a.min(b) - bulge, a.max(b) + bulge)
+/// The lowest and the highest that an arc may come on each axis.
+fn bounds((a, b): Arc) -> [(f64, f64); 3] {
+    let bulge = 1.0 - a.plus(b, 1.0).length() / 2.0 + NEAR;
+    let ([ax, ay, az], [bx, by, bz]) = (a.0, b.0);
+    [(ax, bx), (ay, by), (az, bz)].map(|(a, b)| (a.min(b) - bulge, a.max(b) + bulge))
 }
 
 /// Whether two edges of a ring have more in common than the corner of neighbours.
@@ -134,22 +161,33 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Requires: closed. `None` where it crosses itself or has less than three corners.
+    /// Requires: closed. `None` where it crosses itself, has less than three corners, or so many edges beside each other that nobody
+    /// would wait until all are compared.
     pub(super) fn new(mut points: Vec<Vector>) -> Option<Self> {
         points.dedup_by(|a, b| a.is_at(*b));
         let edges: Vec<Arc> = arcs(&points).collect();
         if edges.len() < 3 {
             return None;
         }
-        // Only edges whose heights overlap can meet.
-        let mut by_height: Vec<_> = edges.iter().copied().map(height).enumerate().collect();
-        by_height.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
-        for (at, (i, (_, high))) in by_height.iter().enumerate() {
+        // Only edges whose bounds overlap can meet.
+        let mut by_height: Vec<_> = edges.iter().copied().map(bounds).enumerate().collect();
+        by_height.sort_by(|(_, a), (_, b)| a[2].0.total_cmp(&b[2].0));
+        let (mut pairs, mut tests) = (0u32, 0u32);
+        for (at, (i, [x, y, (_, high)])) in by_height.iter().enumerate() {
+            let overlaps = |a: &(f64, f64), b: &(f64, f64)| a.0 <= b.1 && b.0 <= a.1;
             let above = by_height.iter().skip(at + 1);
-            for (j, _) in above.take_while(|(_, (low, _))| low <= high) {
+            for (j, other) in above.take_while(|(_, other)| other[2].0 <= *high) {
+                pairs += 1;
+                if !overlaps(x, &other[0]) || !overlaps(y, &other[1]) {
+                    continue;
+                }
+                tests += 1;
                 if is_crossed(&edges, *i.min(j), *i.max(j)) {
                     return None;
                 }
+            }
+            if pairs > PAIRS_MAX || tests > TESTS_MAX {
+                return None;
             }
         }
         Some(Self { points })
@@ -208,6 +246,8 @@ impl Ring {
 pub(super) struct Polygon {
     pub(super) outer: Ring,
     pub(super) holes: Vec<Ring>,
+    /// Whether it keeps to the winding, and may be more than half of the sphere.
+    pub(super) is_strict: bool,
 }
 
 impl Polygon {
@@ -220,7 +260,7 @@ impl Polygon {
         std::iter::once(&self.outer).chain(&self.holes)
     }
 
-    fn edges(&self) -> impl Iterator<Item = Arc> + '_ {
+    pub(super) fn edges(&self) -> impl Iterator<Item = Arc> + '_ {
         self.rings().flat_map(|ring| arcs(&ring.points))
     }
 
@@ -286,6 +326,18 @@ impl Geometry {
             .chain(lines.copied())
             .chain(corners);
         all.all(|point| point.angle(center) <= radius + NEAR)
+    }
+
+    /// How far it is at the nearest, in radians.
+    pub(super) fn distance(&self, from: Vector) -> f64 {
+        if self.polygons.iter().any(|it| it.has(from)) {
+            return 0.0;
+        }
+        let points = self.points.iter().map(|it| from.angle(*it));
+        let lines = self.lines.iter().flat_map(|line| arcs(line));
+        let edges = lines.chain(self.polygons.iter().flat_map(Polygon::edges));
+        let edges = edges.map(|edge| from.distance(edge));
+        points.chain(edges).fold(f64::INFINITY, f64::min)
     }
 
     pub(super) fn intersects(&self, other: &Self) -> bool {

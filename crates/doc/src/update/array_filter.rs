@@ -2,7 +2,8 @@
 
 use crate::build::Builder;
 use crate::code::Code;
-use crate::filter::{Filter, near_not_allowed};
+use crate::expression::Scope;
+use crate::filter::Filter;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::validate::DEPTH_MAX;
@@ -37,7 +38,7 @@ impl ArrayFilter {
             );
             return Err(Refusal::bad_value(text));
         }
-        let filter = Filter::new(document).map_err(near_not_allowed)?;
+        let filter = Filter::without_near(document, &Scope::default())?;
         Ok(Self { name, filter })
     }
 

@@ -166,7 +166,11 @@ fn malformed_places_are_refused_by_what_is_wrong() {
             r#"{"type": "Polygon", "crs": {"type": "name", "properties": {"name": "x"}}, "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}"#,
         ),
         r#"{"$near": {"$geometry": {"type": "LineString", "coordinates": [0, 0]}}}"#.to_owned(),
-        r#"{"$near": [0, 0], "$maxDistance": 1}"#.to_owned(),
+        r#"{"$near": [0, 0], "$nearSphere": [0, 0]}"#.to_owned(),
+        r#"{"$near": {}}"#.to_owned(),
+        r#"{"$near": 1}"#.to_owned(),
+        r#"{"$not": {"$near": [0, 0]}}"#.to_owned(),
+        r#"{"$geoIntersects": {"$geometry": [0, 0]}, "$exists": true}"#.to_owned(),
     ] {
         let refusal = filter(&condition).expect_err(&condition);
         assert!(
@@ -174,9 +178,8 @@ fn malformed_places_are_refused_by_what_is_wrong() {
             "{condition}: {refusal}"
         );
     }
-    // There are no indexes of places.
-    let near = filter(r#"{"$near": [0, 0]}"#).expect_err("no index");
-    assert_eq!(near.code, Code::NoPlan);
-    let inner = filter(r#"{"$elemMatch": {"q": {"$nearSphere": [0, 0]}}}"#).expect_err("no index");
-    assert_eq!(inner.code, Code::NearNotAllowed);
+    let near = filter(r#"{"$near": [0, 0], "$size": 1}"#).expect_err("a condition beside it");
+    assert_eq!(near.code, Code::NearSibling);
+    let inner = filter(r#"{"$elemMatch": {"q": {"$nearSphere": [0, 0]}}}"#).expect_err("below");
+    assert_eq!(inner.code, Code::BadValue);
 }

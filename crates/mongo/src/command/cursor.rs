@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value};
-use drumlin_doc_store::{Access, Name, Outcome, Reads};
+use drumlin_doc_store::{Name, Outcome, Reads};
 
 use crate::cursors::{Cursor, Source, Tail, Walking};
 use crate::wire::limits::{BATCH_BYTES_MAX, FIRST_BATCH};
@@ -221,7 +221,7 @@ fn walk(walking: &mut Walking, name: &Name, reads: &Reads<'_>, batch: &mut Batch
         .collection(name)
         .filter(|collection| collection.uuid == walking.uuid);
     let collection = collection.ok_or_else(|| killed("the collection"))?;
-    if let Access::Index(index, _) = &walking.walk.plan().access
+    if let Some(index) = walking.walk.plan().access.index()
         && !collection
             .indexes
             .iter()

@@ -1,7 +1,7 @@
 //! Indexes: made, removed, listed.
 
-use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value};
-use drumlin_doc_store::{Collection, Index, NewIndex, Outcome};
+use drumlin_doc::{Builder, Code, Document, Kind, Refusal, Value, to_f64};
+use drumlin_doc_store::{Collection, Index, NewIndex, Outcome, PlaceOptions};
 
 use super::call::Call;
 use super::cursor::batch_of;
@@ -41,22 +41,11 @@ fn new_index(spec: Document<'_>) -> Result<NewIndex, Refusal> {
         match name {
             "key" | "name" | "unique" | "sparse" | "v" | "ns" | "background" => {}
             "partialFilterExpression" | "expireAfterSeconds" => {}
+            "2dsphereIndexVersion" | "bits" | "min" | "max" => {}
             "hidden" | "prepareUnique" if !is_said => {}
-            "collation"
-            | "hidden"
-            | "prepareUnique"
-            | "storageEngine"
-            | "weights"
-            | "default_language"
-            | "language_override"
-            | "textIndexVersion"
-            | "2dsphereIndexVersion"
-            | "bits"
-            | "min"
-            | "max"
-            | "bucketSize"
-            | "wildcardProjection"
-            | "clustered" => {
+            "collation" | "hidden" | "prepareUnique" | "storageEngine" | "weights"
+            | "default_language" | "language_override" | "textIndexVersion" | "bucketSize"
+            | "wildcardProjection" | "clustered" => {
                 let text = format!("the index option '{name}' is not supported by this server");
                 return Err(Refusal::new(Code::CannotCreateIndex, text));
             }
@@ -95,6 +84,37 @@ fn new_index(spec: Document<'_>) -> Result<NewIndex, Refusal> {
             None => None,
         },
         expire_after_seconds: spec.get("expireAfterSeconds").map(expiry).transpose()?,
+        place_options: place_options(spec)?,
+    })
+}
+
+/// What is said of places.
+fn place_options(spec: Document<'_>) -> Result<PlaceOptions, Refusal> {
+    let number = |name: &str| {
+        let Some(value) = spec.get(name) else {
+            return Ok(None);
+        };
+        let number = to_f64(value);
+        number.map(Some).ok_or_else(|| {
+            let kind = value.kind.name();
+            let text = format!("The field '{name}' must be a number, but got {kind}");
+            Refusal::type_mismatch(text)
+        })
+    };
+    let whole = |name: &str, code: Code| {
+        let wrong = || Refusal::new(code, format!("{name} must be a whole number above 0"));
+        let value = number(name)?.and(spec.get(name));
+        let is_decimal = value.is_some_and(|it| it.kind == Kind::Decimal);
+        let whole = value.map(|it| it.as_whole().filter(|_| !is_decimal));
+        whole
+            .map(|it| it.and_then(|it| u32::try_from(it).ok()).ok_or_else(wrong))
+            .transpose()
+    };
+    Ok(PlaceOptions {
+        version: whole("2dsphereIndexVersion", Code::CannotCreateIndex)?,
+        bits: whole("bits", Code::InvalidOptions)?,
+        min: number("min")?,
+        max: number("max")?,
     })
 }
 
@@ -151,6 +171,22 @@ fn describe(index: &Index) -> Vec<u8> {
             "expireAfterSeconds",
             i32::try_from(seconds).unwrap_or(i32::MAX),
         );
+    }
+    let PlaceOptions {
+        version,
+        bits,
+        min,
+        max,
+    } = index.place_options;
+    for (name, number) in [("2dsphereIndexVersion", version), ("bits", bits)] {
+        if let Some(number) = number.and_then(|it| i32::try_from(it).ok()) {
+            out.i32(name, number);
+        }
+    }
+    for (name, number) in [("min", min), ("max", max)] {
+        if let Some(number) = number {
+            out.f64(name, number);
+        }
     }
     out.finish()
 }
