@@ -590,3 +590,117 @@ fn work_on_one_document_ends_when_its_time_is_over() {
     }
     assert_eq!(all(&server, "c"), [doc(r#"{"_id": 1}"#)]);
 }
+
+/// A part of a reply, as text.
+fn part(reply: &[u8], path: &str) -> String {
+    let value = drumlin_doc::value_at(Document(reply), &drumlin_doc::Path::new(path));
+    value.map(drumlin_doc::show).unwrap_or_default()
+}
+
+/// What `explain` tells of a `find` of ten.
+fn explained(server: &Embedded, filter: &str) -> Vec<u8> {
+    let mut out = drumlin_doc::Builder::new();
+    out.open(drumlin_doc::Kind::Document, "explain")
+        .str("find", "c")
+        .document("filter", Document(&doc(filter)))
+        .i32("limit", 10)
+        .close()
+        .str("$db", "d");
+    server.run(&out.finish()).expect("a document")
+}
+
+#[test]
+fn places_are_found_by_their_indexes() {
+    let server = open();
+    let index = r#"{"createIndexes": "c", "indexes": [{"name": "p", "key": {"p": "2dsphere"}},
+        {"name": "f", "key": {"f": "2d"}, "bits": 20, "min": -500, "max": 500}]}"#;
+    assert_eq!(run(&server, index).1, 0);
+    for first in (0..4000).step_by(1000) {
+        let place = |id: i32| format!("[{}, {}]", id % 80, id / 80);
+        let documents: Vec<_> = (first..first + 1000)
+            .map(|id| format!(r#"{{"_id": {id}, "p": {}, "f": {}}}"#, place(id), place(id)))
+            .collect();
+        let insert = format!(
+            r#"{{"insert": "c", "documents": [{}]}}"#,
+            documents.join(",")
+        );
+        assert_eq!(run(&server, &insert).1, 0);
+    }
+    let (reply, _) = run(&server, r#"{"listIndexes": "c"}"#);
+    assert_eq!(
+        part(&reply, "cursor.firstBatch.1.2dsphereIndexVersion"),
+        "3"
+    );
+    assert_eq!(part(&reply, "cursor.firstBatch.2.bits"), "20");
+    assert_eq!(part(&reply, "cursor.firstBatch.2.min"), "-500.0");
+    let point = r#"{"type": "Point", "coordinates": [20.1, 20]}"#;
+    let near = format!(r#"{{"p": {{"$near": {{"$geometry": {point}}}}}}}"#);
+    for (filter, stage) in [
+        (near.as_str(), "GEO_NEAR_2DSPHERE"),
+        (r#"{"f": {"$near": [20.1, 20]}}"#, "GEO_NEAR_2D"),
+    ] {
+        let reply = explained(&server, filter);
+        assert!(
+            part(&reply, "queryPlanner.winningPlan.stage").contains(stage),
+            "{filter}"
+        );
+        let read: u32 = part(&reply, "executionStats.totalDocsExamined")
+            .parse()
+            .expect("a number");
+        assert!(
+            (10..300).contains(&read),
+            "{filter}: {read} documents were read"
+        );
+        let (reply, _) = run(
+            &server,
+            &format!(r#"{{"find": "c", "filter": {filter}, "batchSize": 2}}"#),
+        );
+        assert_eq!(part(&reply, "cursor.firstBatch.0._id"), "1620");
+        assert_eq!(part(&reply, "cursor.firstBatch.1._id"), "1621");
+        let id = part(&reply, "cursor.id");
+        let more =
+            format!(r#"{{"getMore": {{"$long": {id}}}, "collection": "c", "batchSize": 1}}"#);
+        let (reply, _) = run(&server, &more);
+        assert!(["1540", "1700"].contains(&part(&reply, "cursor.nextBatch.0._id").as_str()));
+    }
+    // Conditions read what is in their cells.
+    let within = r#"{"f": {"$geoWithin": {"$box": [[3, 3], [5, 5]]}}}"#;
+    let reply = explained(&server, within);
+    assert!(part(&reply, "queryPlanner.winningPlan.inputStage.stage").contains("IXSCAN"));
+    assert_eq!(part(&reply, "executionStats.nReturned"), "9");
+    // The stage tells how far it is.
+    let stage = r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$geoNear": {"near": [20, 21], "distanceField": "a.b",
+        "key": "f", "query": {"_id": {"$gt": 1700}}, "distanceMultiplier": 10, "includeLocs": "l"}}, {"$limit": 2}]}"#;
+    let (reply, _) = run(&server, stage);
+    assert_eq!(part(&reply, "cursor.firstBatch.0.a.b"), "10.0");
+    assert_eq!(part(&reply, "cursor.firstBatch.1.l"), "[ 20, 22 ]");
+    let (reply, _) = run(&server, r#"{"validate": "c"}"#);
+    assert_eq!(part(&reply, "valid"), "true");
+    for (command, code) in [
+        (
+            format!(r#"{{"find": "c", "filter": {{"f": {{"$near": {{"$geometry": {point}}}}}}}}}"#),
+            Code::NoPlan,
+        ),
+        (
+            format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": [{{"$match": {near}}}]}}"#),
+            Code::NearNotAllowed,
+        ),
+        (
+            r#"{"aggregate": "x", "cursor": {}, "pipeline": [{"$geoNear": {"near": [0, 0]}}]}"#
+                .to_owned(),
+            Code::NamespaceNotFound,
+        ),
+        (
+            r#"{"createIndexes": "c", "indexes": [{"name": "x", "key": {"a": 1, "q": "2d"}}]}"#
+                .to_owned(),
+            Code::PlacesFirst,
+        ),
+        (
+            r#"{"createIndexes": "c", "indexes": [{"name": "x", "key": {"q": "2d"}, "bits": 33}]}"#
+                .to_owned(),
+            Code::InvalidOptions,
+        ),
+    ] {
+        assert_eq!(run(&server, &command).1, code.number(), "{command}");
+    }
+}

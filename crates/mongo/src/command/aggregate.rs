@@ -30,11 +30,11 @@ fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
 }
 
 /// The query that a pipeline begins with, and the stages behind it.
-fn parse(call: &Call<'_>, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> {
+fn parse(call: &Call<'_>, name: &Name, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> {
     let mut stages = Pipeline::parse(&call.documents("pipeline")?, running)?;
     let mut query = Query::of(Filter::And(Vec::new()));
     query.hint = call.hint()?;
-    take(&mut query, &mut stages);
+    take(&mut query, &mut stages, name, running)?;
     Ok((query, stages))
 }
 
@@ -42,7 +42,8 @@ fn parse(call: &Call<'_>, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> 
 pub(super) fn query(call: &Call<'_>) -> Parsed<Query> {
     call.accept(KNOWN, &["collation", "exchange", "fromMongos"])?;
     let reads = call.shared.store.reads();
-    parse(call, &running(call, &reads)?).map(|(query, _)| query)
+    let name = call.collection()?;
+    parse(call, &name, &running(call, &reads)?).map(|(query, _)| query)
 }
 
 /// See the module.
@@ -68,7 +69,7 @@ pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
         .and_then(Value::as_whole);
     let reads = call.shared.store.reads();
     let running = running(call, &reads)?;
-    let (query, stages) = parse(call, &running)?;
+    let (query, stages) = parse(call, &name, &running)?;
     if matches!(stages.first(), Some(Stage::Documents(_))) != is_database {
         let text = "{aggregate: 1} is not valid for a pipeline that does not begin with $documents, and $documents is for no collection";
         return Err(Refusal::new(Code::InvalidNamespace, text).into());

@@ -1,6 +1,7 @@
 //! Pipelines of `aggregate`: documents are pushed through stages, one after the other.
 
 mod bucket;
+mod geo_near;
 mod group;
 mod lookup;
 mod run;

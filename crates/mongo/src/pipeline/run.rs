@@ -19,13 +19,25 @@ pub(crate) fn over(
     running: &Running<'_>,
 ) -> Outcome<Vec<Vec<u8>>> {
     let mut query = Query::of(filter);
-    take(&mut query, &mut stages);
+    take(&mut query, &mut stages, name, running)?;
     run(name, query, stages, running)?.collect("the result of a pipeline within another")
 }
 
-/// Takes over the stages at the front that a query does: filters, then one order, then a number to skip, then a limit.
-pub(crate) fn take(query: &mut Query, stages: &mut Vec<Stage>) {
+/// Takes over the stages at the front that a query does: filters, or what is near, then one order, then a number to skip, then a limit.
+///
+/// # Errors
+/// Of `$geoNear`, where the collection has no index for it.
+pub(crate) fn take(
+    query: &mut Query,
+    stages: &mut Vec<Stage>,
+    name: &Name,
+    running: &Running<'_>,
+) -> Result<(), Refusal> {
     let mut filters = Vec::new();
+    if let Some(Stage::GeoNear(near)) = stages.first_mut() {
+        near.find_key(running.reads.collection(name).as_deref())?;
+        filters.push(near.filter());
+    }
     let mut taken = 0;
     let mut step = 0;
     for stage in stages.iter() {
@@ -55,6 +67,7 @@ pub(crate) fn take(query: &mut Query, stages: &mut Vec<Stage>) {
         );
         query.filter = Filter::And(filters);
     }
+    Ok(())
 }
 
 /// What a pipeline makes of what a query finds.
@@ -135,6 +148,7 @@ impl Pipeline {
                 }
                 Stage::Limit(0) => return Ok(false),
                 Stage::Limit(left) => *left -= 1,
+                Stage::GeoNear(near) => made = near.measured(Document(&made)),
                 Stage::Project(projection) => made = projection.apply(Document(&made), None)?,
                 Stage::ReplaceRoot(root) => made = replace_root(root, Document(&made))?,
                 Stage::Redact(expression) => match redact(expression, Document(&made))? {

@@ -11,6 +11,7 @@ use crate::statistics::CollectionStatistics;
 use crate::wire::limits::STAGES_MAX;
 
 use super::bucket;
+use super::geo_near::GeoNear;
 use super::group::Group;
 use super::lookup::{Lookup, Union};
 use super::running::Running;
@@ -40,6 +41,7 @@ pub(crate) enum Stage {
     /// Documents that are there before any come in.
     Documents(Vec<Vec<u8>>),
     Statistics(CollectionStatistics),
+    GeoNear(Box<GeoNear>),
 }
 
 /// Stages, and what has come out of the last one.
@@ -71,11 +73,16 @@ impl Pipeline {
             let first = match made.as_slice() {
                 [Stage::Documents(_)] => "$documents",
                 [Stage::Statistics(_)] => "$collStats",
+                [Stage::GeoNear(_)] => "$geoNear",
                 _ => "",
             };
             if !all.is_empty() && !first.is_empty() {
                 let text = format!("{first} is only valid as the first stage in a pipeline.");
-                return Err(Refusal::new(Code::StageFirst, text));
+                let code = match first {
+                    "$geoNear" => Code::NearFirst,
+                    _ => Code::StageFirst,
+                };
+                return Err(Refusal::new(code, text));
             }
             all.extend(made);
         }
@@ -135,7 +142,7 @@ impl Stage {
         let scope = &running.scope;
         let document = || document(name, value);
         Ok(vec![match name {
-            "$match" => Self::Match(Filter::with(document()?, scope)?),
+            "$match" => Self::Match(Filter::without_near(document()?, scope)?),
             "$sort" => {
                 let sort = Sort::new(document()?)?;
                 if sort.is_empty() {
@@ -217,6 +224,7 @@ impl Stage {
             }
             "$facet" => Self::Facet(facets(document()?, running)?),
             "$documents" => Self::Documents(documents(value, running)?),
+            "$geoNear" => Self::GeoNear(Box::new(GeoNear::parse(value, running)?)),
             "$collStats" => Self::Statistics(CollectionStatistics::parse(value)?),
             _ => {
                 let text = format!(
@@ -318,6 +326,7 @@ fn facets(of: Document<'_>, running: &Running<'_>) -> Result<Vec<(String, Pipeli
             "$out",
             "$merge",
             "$documents",
+            "$geoNear",
             "$collStats",
             "$indexStats",
         ];
