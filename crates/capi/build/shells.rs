@@ -54,13 +54,17 @@ const MAY_BE_NONE: [&str; 5] = [
 ];
 
 /// Objects of which null is nothing to destroy, beside those that hold options.
-const NULL_IS_NOTHING: [&str; 7] = [
+const NULL_IS_NOTHING: [&str; 11] = [
+    "compactionjobinfo_t",
     "livefile_t",
     "logger_t",
     "pinnableslice_t",
     "pinnable_handle_t",
     "pinnable_multi_get_t",
+    "sst_file_manager_t",
     "statistics_histogram_data_t",
+    "wal_file_t",
+    "wal_files_t",
     "write_buffer_manager_t",
 ];
 

@@ -1,10 +1,13 @@
 //! `rocksdb_backup_engine_t`, its options, and what it tells about backups.
 
+use std::ffi::c_char;
 use std::path::PathBuf;
 
 use drumlin::{
-    BackupInfo, BackupOptions, Backups, Env, ErrorKind, RateLimit, Result, TransferOptions,
+    BackupInfo, BackupOptions, Backups, CancelToken, Env, ErrorKind, RateLimit, Result,
+    TransferOptions,
 };
+use drumlin_ffi::bytes;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
@@ -18,6 +21,8 @@ use crate::snapshot::ErrPtr;
 pub(crate) struct BackupEngine {
     backups: Backups,
     fields: BackupFields,
+    /// Ends backups that are made; for good, as RocksDB's.
+    stop: CancelToken,
 }
 
 /// `rocksdb_backup_engine_options_t`.
@@ -44,17 +49,23 @@ impl BackupEngine {
             }
             Ok(_) => {}
         }
-        Ok(Self { backups, fields })
+        Ok(Self {
+            backups,
+            fields,
+            stop: CancelToken::default(),
+        })
     }
 
     /// Makes a backup and gives its number.
-    fn create(&self, db: &Database, flush: bool) -> Result<u32> {
+    fn create(&self, db: &Database, flush: bool, note: &[u8]) -> Result<u32> {
         if flush {
             db.db().flush()?;
         }
+        let mut transfer = transfer(self.fields.backup_rate_limit());
+        transfer.cancel = Some(self.stop.clone());
         let options = BackupOptions {
-            transfer: transfer(self.fields.backup_rate_limit()),
-            ..BackupOptions::default()
+            note: note.to_vec(),
+            transfer,
         };
         let made = self.backups.create(db.db(), &options)?;
         Ok(made.id)
@@ -89,16 +100,49 @@ unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_options(
 ) {
     const NAME: &str = "rocksdb_backup_engine_create_new_backup_with_options";
     // SAFETY: the C program's promise.
-    let engine = unsafe { handle::get(engine, NAME) };
+    unsafe { create_noted(NAME, (engine, db), options, &[], (id, errptr)) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_metadata(
+    engine: *mut Handle<BackupEngine>,
+    db: *mut Handle<Database>,
+    options: *const Handle<CreateBackupOptions>,
+    note: *const c_char,
+    note_len: usize,
+    id: *mut u32,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_backup_engine_create_new_backup_with_metadata";
+    let note = match note.is_null() {
+        true => &[],
+        // SAFETY: the C program's promise.
+        false => unsafe { bytes::slice(note, note_len, NAME) },
+    };
     // SAFETY: as above.
-    let db = unsafe { handle::get(db, NAME) };
+    unsafe { create_noted(NAME, (engine, db), options, note, (id, errptr)) };
+}
+
+/// # Safety
+/// The arguments are as `rocksdb/c.h` has them.
+unsafe fn create_noted(
+    name: &str,
+    (engine, db): (*mut Handle<BackupEngine>, *mut Handle<Database>),
+    options: *const Handle<CreateBackupOptions>,
+    note: &[u8],
+    (id, errptr): (*mut u32, ErrPtr),
+) {
+    // SAFETY: the caller's promise.
+    let engine = unsafe { handle::get(engine, name) };
+    // SAFETY: as above.
+    let db = unsafe { handle::get(db, name) };
     let flushes = !options.is_null() && {
         // SAFETY: as above.
-        let options = unsafe { handle::get(options, NAME) };
+        let options = unsafe { handle::get(options, name) };
         options.flush_before_backup()
     };
     // SAFETY: as above.
-    let made = unsafe { guard(NAME, errptr, || engine.create(db, flushes)) };
+    let made = unsafe { guard(name, errptr, || engine.create(db, flushes, note)) };
     if let Some(made) = made {
         // SAFETY: as above.
         unsafe { set(id, 0, made) };
@@ -178,7 +222,7 @@ pub(crate) mod calls {
         engine: &BackupEngine,
         db: &Database,
     ) -> Result<()> {
-        engine.create(db, false).map(drop)
+        engine.create(db, false, &[]).map(drop)
     }
 
     pub(crate) fn backup_engine_create_new_backup_flush(
@@ -186,7 +230,7 @@ pub(crate) mod calls {
         db: &Database,
         flush: bool,
     ) -> Result<()> {
-        engine.create(db, flush).map(drop)
+        engine.create(db, flush, &[]).map(drop)
     }
 
     pub(crate) fn backup_engine_purge_old_backups(engine: &BackupEngine, keep: u32) -> Result<()> {
@@ -277,6 +321,17 @@ pub(crate) mod calls {
 
     pub(crate) fn backup_engine_info_size(infos: &BackupInfos, index: i32) -> u64 {
         infos.at(index).map_or(0, |info| info.bytes)
+    }
+
+    pub(crate) fn backup_engine_info_app_metadata(
+        infos: &BackupInfos,
+        index: i32,
+    ) -> Option<&[u8]> {
+        infos.at(index).map(|info| info.note.as_slice())
+    }
+
+    pub(crate) fn backup_engine_stop_backup(engine: &BackupEngine) {
+        engine.stop.cancel();
     }
 
     pub(crate) fn backup_engine_info_number_files(infos: &BackupInfos, index: i32) -> u32 {

@@ -16,6 +16,7 @@ use drumlin_base::sync::Mutex;
 use drumlin_table::{ChecksumKind, Codec};
 
 use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
+use crate::file_manager::FileManager;
 use crate::listener::Listener;
 use crate::logger::Logger;
 use crate::misc::RateLimiter;
@@ -53,6 +54,7 @@ pub(crate) struct OpenOptions {
     pub(crate) write_buffers: Option<WriteBufferManager>,
     pub(crate) logger: Logger,
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) file_manager: Option<FileManager>,
     pub(crate) recorded: Recorded,
     /// What was set that cannot be done, and what to do instead.
     pub(crate) refused: Option<String>,
@@ -107,6 +109,13 @@ impl OpenOptions {
         let refuse = |what: &str| Err(Error::not_supported(what));
         if let Some(what) = &self.refused {
             return refuse(what);
+        }
+        if self
+            .file_manager
+            .as_ref()
+            .is_some_and(FileManager::has_most)
+        {
+            return refuse("a file manager with a most of space: nothing stops at it");
         }
         if self.fields.allow_ingest_behind() {
             return refuse("allow_ingest_behind=true: no level is kept empty; ingest on top");
@@ -374,6 +383,9 @@ impl OpenOptions {
         }
         if let Some(manager) = &self.write_buffers {
             manager.serves(db.budget());
+        }
+        if let Some(manager) = &self.file_manager {
+            manager.serves(db);
         }
         if let Some(blocks) = &self.blocks
             && let Some(cache) = &blocks.cache

@@ -74,6 +74,16 @@ pub(crate) mod calls {
     use super::{Reads, Writeoptions};
     use crate::snapshot::SnapshotOf;
 
+    /// One that was set is refused by each read.
+    pub(crate) fn readoptions_has_table_filter(_options: &Reads) -> bool {
+        false
+    }
+
+    /// Indexes are RocksDB's and the engine's own.
+    pub(crate) fn readoptions_get_table_index_factory_name(_options: &Reads) -> Option<&[u8]> {
+        None
+    }
+
     /// Takes a share of the snapshot: it stays readable by these options when it is released.
     pub(crate) fn readoptions_set_snapshot(options: &mut Reads, snapshot: Option<&SnapshotOf>) {
         options.snapshot =

@@ -20,6 +20,13 @@ pub(crate) struct BlockOptions {
 pub(crate) mod calls {
     use super::{BlockOptions, Cache, FilterPolicy};
 
+    /// None can be set.
+    pub(crate) fn block_based_options_get_user_defined_index_factory_name(
+        _options: &BlockOptions,
+    ) -> Option<&[u8]> {
+        None
+    }
+
     fn bloom(bits: f64) -> FilterPolicy {
         let bits = if bits.is_finite() { bits } else { 10.0 };
         FilterPolicy {

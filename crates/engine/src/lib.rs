@@ -78,7 +78,7 @@ pub use drumlin_base::{
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{
-    ChecksumKind, Codec, Compression, ReadTier, TableFormat, TableWriterOptions,
+    ChecksumKind, Codec, Compression, ReadTier, TableFormat, TableProperties, TableWriterOptions,
 };
 pub use family::column_family::{ColumnFamily, DEFAULT_FAMILY};
 pub use family::merge_operators::{StringAppend, UInt64Add};
@@ -110,12 +110,13 @@ pub use version::PastMoment;
 pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
-    CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo, RecoveryReport,
-    WalCut, WalMend,
+    BlobCount, CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
+    RecoveryReport, WalCut, WalMend,
 };
 pub use watch::level_work::LevelWork;
 pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};
 pub use watch::metrics::{FamilyMetrics, JobMetrics, LevelMetrics, Metrics};
+pub use watch::reason::Reason as CompactionReason;
 pub use watch::sizes::RangeUsage;
 pub use watch::statistics::Statistics;
 pub use watch::times::Timings;

@@ -29,6 +29,62 @@ static void put(rocksdb_column_family_handle_t* family, const char* key, const c
   if (err) told("put");
 }
 
+/* WAL files, the bytes of files, and notes of backups. */
+static void files(const char* dir, rocksdb_sst_file_manager_t* manager) {
+  rocksdb_wal_files_t* wals = rocksdb_get_sorted_wal_files(db, &err);
+  told("WAL files");
+  size_t count = rocksdb_wal_files_count(wals);
+  rocksdb_wal_file_t* last = rocksdb_get_current_wal_file(db, &err);
+  told("the last one");
+  int ascend = 1, same = 0;
+  for (size_t at = 0; at < count; at++) {
+    const rocksdb_wal_file_t* wal = rocksdb_wal_files_get_wal_file(wals, at);
+    char name[32];
+    snprintf(name, sizeof name, "/%06" PRIu64 ".log", rocksdb_wal_file_log_number(wal));
+    ascend &= strcmp(name, rocksdb_wal_file_path_name(wal)) == 0 && rocksdb_wal_file_type(wal) == 1;
+    if (at) ascend &= rocksdb_wal_file_log_number(wal) > rocksdb_wal_file_log_number(rocksdb_wal_files_get_wal_file(wals, at - 1));
+    same = rocksdb_wal_file_log_number(wal) == rocksdb_wal_file_log_number(last);
+  }
+  printf("%d in order, the last one %d of %d bytes, past it %d\n", ascend && count > 0, same,
+         rocksdb_wal_file_size_file_bytes(last) > 0, rocksdb_wal_files_get_wal_file(wals, count) == NULL);
+  rocksdb_wal_file_destroy(last);
+  rocksdb_wal_files_destroy(wals);
+  rocksdb_wal_files_destroy(NULL);
+
+  rocksdb_livefiles_t const* tables = rocksdb_livefiles(db);
+  uint64_t bytes = 0;
+  for (int at = 0; at < rocksdb_livefiles_count(tables); at++) bytes += rocksdb_livefiles_size(tables, at);
+  rocksdb_livefiles_destroy(tables);
+  printf("bytes of tables: %d, no most is reached: %d\n", rocksdb_sst_file_manager_get_total_size(manager) == bytes,
+         !rocksdb_sst_file_manager_is_max_allowed_space_reached(manager));
+  rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(manager, 5);
+  printf("rate %" PRId64 ", ratio %.2f, trash %" PRIu64 "\n", rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(manager),
+         rocksdb_sst_file_manager_get_max_trash_db_ratio(manager), rocksdb_sst_file_manager_get_total_trash_size(manager));
+
+  char place[2048];
+  snprintf(place, sizeof place, "%s-noted", dir);
+  rocksdb_backup_engine_t* engine = rocksdb_backup_engine_open(options, place, &err);
+  told("backups");
+  uint32_t id = 0;
+  rocksdb_backup_engine_create_new_backup_with_metadata(engine, db, NULL, "before\0noon", 11, &id, &err);
+  told("a backup with a note");
+  rocksdb_backup_engine_create_new_backup_with_metadata(engine, db, NULL, NULL, 7, NULL, &err);
+  told("one without");
+  const rocksdb_backup_engine_info_t* infos = rocksdb_backup_engine_get_backup_info(engine);
+  size_t len = 9, none = 9;
+  const char* note = rocksdb_backup_engine_info_app_metadata(infos, 0, &len);
+  printf("backup %u: %d\n", id, len == 11 && memcmp(note, "before\0noon", 11) == 0);
+  rocksdb_backup_engine_info_app_metadata(infos, 1, &none);
+  printf("the other one: %zu\n", none);
+  rocksdb_backup_engine_info_destroy(infos);
+  rocksdb_backup_engine_stop_backup(engine);
+  rocksdb_backup_engine_create_new_backup(engine, db, &err);
+  printf("stopped: %d\n", err != NULL);
+  free(err);
+  err = NULL;
+  rocksdb_backup_engine_close(engine);
+}
+
 static void lines(void* state, unsigned level, char* text, size_t len) {
   (void)level;
   if (strlen(text) == len) ++*(int*)state;
@@ -336,6 +392,13 @@ int main(int argc, char** argv) {
   rocksdb_block_based_table_options_t* blocks = rocksdb_block_based_options_create();
   rocksdb_block_based_options_set_block_cache(blocks, cache);
   rocksdb_options_set_block_based_table_factory(options, blocks);
+  rocksdb_env_t* env = rocksdb_create_default_env();
+  rocksdb_sst_file_manager_t* files_of = rocksdb_sst_file_manager_create(env);
+  rocksdb_options_set_sst_file_manager(options, files_of);
+  rocksdb_sst_file_manager_set_max_allowed_space_usage(files_of, 1);
+  db = rocksdb_open(options, argv[1], &err);
+  told("open with a most of space");
+  rocksdb_sst_file_manager_set_max_allowed_space_usage(files_of, 0);
   db = rocksdb_open(options, argv[1], &err);
   told("open");
   if (!db) return 1;
@@ -352,10 +415,13 @@ int main(int argc, char** argv) {
   upkeep();
   counts();
   transactions(argv[1]);
+  files(argv[1], files_of);
   rocksdb_close(db);
   refused(argv[1]);
   printf("heard: %d\n", heard > 2);
   rocksdb_write_buffer_manager_destroy(manager);
+  rocksdb_sst_file_manager_destroy(files_of);
+  rocksdb_env_destroy(env);
   rocksdb_cache_destroy(cache);
   rocksdb_block_based_options_destroy(blocks);
   rocksdb_readoptions_destroy(reads);

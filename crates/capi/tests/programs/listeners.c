@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int sealed, begun, flushed, compactions_begun, compacted, ingested, destroyed, strange;
+static int subcompactions_begun, subcompacted, sealed, begun, flushed, compactions_begun, compacted, ingested, destroyed, strange;
 static char* err = NULL;
 
 #define TELL(counter)            \
@@ -41,6 +41,29 @@ static int names(const char* path, size_t len, uint64_t number) {
   char end[32];
   snprintf(end, sizeof end, "/%06llu.sst", (unsigned long long)number);
   return path && len > strlen(end) && memcmp(path + len - strlen(end), end, strlen(end)) == 0;
+}
+
+/* What a table says of itself. */
+static void properties(const rocksdb_table_properties_t* of, uint64_t entries, uint64_t deletions, const char* where) {
+  size_t len;
+  check(of != NULL, where);
+  check(rocksdb_table_properties_num_entries(of) == entries, where);
+  check(rocksdb_table_properties_num_deletions(of) == deletions, where);
+  check(rocksdb_table_properties_raw_key_size(of) == 9 * entries, "bytes of keys and their tags");
+  check(rocksdb_table_properties_num_data_blocks(of) == 1 && rocksdb_table_properties_data_size(of) > 0, "blocks");
+  const char* family = rocksdb_table_properties_column_family_name(of, &len);
+  check(is(family, len, "default"), "the family of a table");
+  const char* order = rocksdb_table_properties_comparator_name(of, &len);
+  check(is(order, len, "leveldb.BytewiseComparator"), "the order of a table");
+  check(rocksdb_table_properties_uncompressed_data_size(of) == 0 && rocksdb_table_properties_num_uniform_blocks(of) == 0,
+        "what is not stored");
+  size_t own = rocksdb_table_properties_user_collected_properties_count(of);
+  for (size_t at = 0; at < own; at++) {
+    check(rocksdb_table_properties_user_collected_properties_key_at(of, at, &len) && len > 0, "the name of a property");
+    check(rocksdb_table_properties_user_collected_properties_value_at(of, at, &len) != NULL, "a property");
+  }
+  check(!rocksdb_table_properties_user_collected_properties_key_at(of, own, &len), "past the properties");
+  check(rocksdb_table_properties_readable_properties_count(of) == 0, "properties in words");
 }
 
 /* Asks the database that an event is of. */
@@ -81,8 +104,75 @@ static void on_flushed(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t*
             rocksdb_flushjobinfo_largest_seqno(info) >= rocksdb_flushjobinfo_smallest_seqno(info),
         "sequence numbers");
   check(begun > flushed, "a flush that ends before it begins");
+  if (rocksdb_flushjobinfo_file_number(info)) {
+    const rocksdb_table_properties_t* table = rocksdb_flushjobinfo_table_properties(info);
+    properties(table, 2, 1, "the table of a flush");
+    check(rocksdb_table_properties_orig_file_number(table) == rocksdb_flushjobinfo_file_number(info), "its number");
+  }
+  check(rocksdb_flushjobinfo_job_id(info) > 0 && rocksdb_flushjobinfo_thread_id(info) != 0, "the job of a flush");
+  check(!rocksdb_flushjobinfo_triggered_writes_slowdown(info) && !rocksdb_flushjobinfo_triggered_writes_stop(info), "a stop");
+  check(rocksdb_flushjobinfo_blob_file_addition_infos_count(info) == 0, "blob files of a flush");
+  check(rocksdb_flushjobinfo_blob_file_addition_info_at(info, 0) == NULL, "past the blob files");
+  check(rocksdb_flushjobinfo_oldest_blob_file_number(info) == 0, "the oldest blob file");
   ask(db);
   TELL(flushed);
+}
+
+static void on_subcompaction_begun(void* state, const rocksdb_subcompactionjobinfo_t* info) {
+  check(state == &lock && rocksdb_subcompactionjobinfo_job_id(info) > 0, "the job of a part");
+  check(compactions_begun == subcompactions_begun + 1, "a part before its compaction");
+  TELL(subcompactions_begun);
+}
+
+static void on_subcompacted(void* state, const rocksdb_subcompactionjobinfo_t* info) {
+  (void)state;
+  char* wrong = NULL;
+  size_t len;
+  rocksdb_subcompactionjobinfo_status(info, &wrong);
+  const char* family = rocksdb_subcompactionjobinfo_cf_name(info, &len);
+  check(!wrong && is(family, len, "default"), "a part");
+  check(rocksdb_compaction_job_stats_num_output_records(rocksdb_subcompactionjobinfo_stats(info)) == 1, "rows of a part");
+  check(rocksdb_subcompactionjobinfo_compaction_reason(info) == 9, "why there is a part");
+  TELL(subcompacted);
+}
+
+/* Two tables of a row and a deletion each become one of a row. */
+static void statistics(const rocksdb_compactionjobinfo_t* info) {
+  size_t len, tables = rocksdb_compactionjobinfo_table_properties_count(info);
+  uint64_t entries = 0;
+  check(tables == rocksdb_compactionjobinfo_input_files_count(info) + rocksdb_compactionjobinfo_output_files_count(info),
+        "properties of inputs and outputs");
+  for (size_t at = 0; at < tables; at++) {
+    const char* path = rocksdb_compactionjobinfo_table_properties_key_at(info, at, &len);
+    const rocksdb_table_properties_t* table = rocksdb_compactionjobinfo_table_properties_value_at(info, at);
+    check(table && table == rocksdb_compactionjobinfo_table_properties_for_file(info, path, len), "properties by a path");
+    entries += rocksdb_table_properties_num_entries(table);
+  }
+  check(entries == 4 + 1, "entries of the tables");
+  check(!rocksdb_compactionjobinfo_table_properties_for_file(info, "none", 4), "properties of no table");
+  check(rocksdb_compactionjobinfo_input_records(info) == 4 && rocksdb_compactionjobinfo_output_records(info) == 1, "records");
+  check(rocksdb_compactionjobinfo_compaction_reason(info) == 9 && rocksdb_compactionjobinfo_num_corrupt_keys(info) == 0, "a reason");
+  check(rocksdb_compactionjobinfo_num_l0_files(info) == 0 && rocksdb_compactionjobinfo_thread_id(info) != 0, "level 0");
+  check(rocksdb_compactionjobinfo_compression(info) != 255, "the compression");
+  const rocksdb_compaction_job_stats_t* stats = rocksdb_compactionjobinfo_stats(info);
+  check(rocksdb_compaction_job_stats_num_input_records(stats) == 4, "input records");
+  check(rocksdb_compaction_job_stats_has_accurate_num_input_records(stats), "input records are counted");
+  check(rocksdb_compaction_job_stats_num_input_deletion_records(stats) == 2, "input deletions");
+  check(rocksdb_compaction_job_stats_num_expired_deletion_records(stats) == 2, "deletions that are gone");
+  check(rocksdb_compaction_job_stats_num_records_replaced(stats) == 1, "rows that are gone");
+  check(rocksdb_compaction_job_stats_num_output_records(stats) == 1, "output records");
+  check(rocksdb_compaction_job_stats_total_input_raw_key_bytes(stats) == 36, "bytes of keys and their tags");
+  check(rocksdb_compaction_job_stats_total_input_raw_value_bytes(stats) == 2, "bytes of values");
+  check(rocksdb_compaction_job_stats_is_manual_compaction(stats) && rocksdb_compaction_job_stats_is_full_compaction(stats),
+        "a compaction of all that was asked for");
+  check(rocksdb_compaction_job_stats_num_input_files(stats) == 2 && rocksdb_compaction_job_stats_num_output_files(stats) == 1,
+        "tables");
+  const char* key = rocksdb_compaction_job_stats_smallest_output_key_prefix(stats, &len);
+  check(is(key, len, "a"), "the smallest key");
+  key = rocksdb_compaction_job_stats_largest_output_key_prefix(stats, &len);
+  check(is(key, len, "a"), "the largest key");
+  check(rocksdb_compaction_job_stats_total_output_bytes(stats) > 0 && rocksdb_compaction_job_stats_num_output_files_blob(stats) == 0,
+        "bytes written");
 }
 
 static void on_compaction_begun(void* state, rocksdb_t* db, const rocksdb_compactionjobinfo_t* info) {
@@ -117,6 +207,8 @@ static void on_compacted(void* state, rocksdb_t* db, const rocksdb_compactionjob
   check(rocksdb_compactionjobinfo_input_file_at(info, inputs, &len) == NULL && len == 0, "past the inputs");
   check(rocksdb_compactionjobinfo_output_file_info_at(info, outputs) == NULL, "past the outputs");
   check(compactions_begun > compacted, "a compaction that ends before it begins");
+  check(subcompacted == compacted + 1, "a compaction that ends before its part");
+  statistics(info);
   ask(db);
   TELL(compacted);
 }
@@ -131,6 +223,8 @@ static void on_ingested(void* state, rocksdb_t* db, const rocksdb_externalfilein
   check(rocksdb_externalfileingestioninfo_global_seqno(info) == rocksdb_get_latest_sequence_number(db), "its number");
   path = rocksdb_externalfileingestioninfo_cf_name(info, &len);
   check(is(path, len, "default"), "its family");
+  const rocksdb_table_properties_t* table = rocksdb_externalfileingestioninfo_table_properties(info);
+  check(table && rocksdb_table_properties_num_entries(table) == 1, "its rows");
   ask(db);
   TELL(ingested);
 }
@@ -152,7 +246,8 @@ static void on_sealed(void* state, const rocksdb_memtableinfo_t* info) {
 }
 
 static rocksdb_eventlistener_t* listener(void) {
-  return rocksdb_eventlistener_create(&lock, ended, on_flush_begun, on_flushed, on_compaction_begun, on_compacted, NULL, NULL,
+  return rocksdb_eventlistener_create(&lock, ended, on_flush_begun, on_flushed, on_compaction_begun, on_compacted,
+                                      on_subcompaction_begun, on_subcompacted,
                                       on_ingested, on_error, NULL, on_sealed);
 }
 

@@ -15,14 +15,15 @@ use crate::background::made_files::MadeFiles;
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::Watcher;
 use crate::compaction::rewrite::Outcome;
-use crate::compaction::{Plan, Reason, Work, rewrite};
+use crate::compaction::{Plan, Work, rewrite};
 use crate::family::column_family::Family;
 use crate::files::space::Promise;
 use crate::store::state::FamilyState;
 use crate::store::store::Store;
-use crate::version::{Version, VersionEdit};
-use crate::watch::events::CompactionInfo;
+use crate::version::{BlobFileAddition, BlobFileGarbage, NewFile, Version, VersionEdit};
+use crate::watch::events::{BlobCount, CompactionInfo};
 use crate::watch::notices::Notice;
+use crate::watch::reason::Reason;
 use crate::watch::times::Span;
 
 /// From this score on a compaction is so far behind that it takes cores from writers.
@@ -57,6 +58,7 @@ impl Background {
         let mut info = CompactionInfo {
             family: family.name.clone(),
             family_id: id,
+            job: self.store.watch.notices.next_job(),
             level: plan.level,
             output_level: plan.output_level,
             inputs: plan.files().count(),
@@ -73,7 +75,12 @@ impl Background {
             bytes_read: 0,
             bytes_written: 0,
             trivial_move: plan.work == Work::Move,
-            for_reads: plan.reason == Reason::Reads,
+            reason: plan.reason,
+            takes_all: plan.files().count() == version.files().count(),
+            properties: Vec::new(),
+            output_keys: None,
+            blob_files: Vec::new(),
+            blob_garbage: Vec::new(),
         };
         let begun = || CompactionInfo {
             outputs: 0,
@@ -161,6 +168,9 @@ impl Background {
             .map(|(level, file)| (*level as usize, file.number))
             .collect();
         (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
+        if self.store.watch.notices.are_heard() {
+            describe(info, family, plan, &outcome);
+        }
         self.count_blobs(&outcome);
         let ahead = open_ahead(family, files)?;
         self.install_compaction(family.id, plan, outcome, &mut made)?;
@@ -279,6 +289,48 @@ impl Background {
         files.keep();
         Ok(())
     }
+}
+
+/// Adds what listeners are told of the tables and blob files of a compaction. Nothing is read for it: tables that were read are open,
+/// but for those that had to be closed meanwhile.
+fn describe(info: &mut CompactionInfo, family: &Family, plan: &Plan, outcome: &Outcome) {
+    let tables = &family.reads.tables;
+    let read = plan.files().filter_map(|(_, file)| {
+        let table = tables.find_open(file)?;
+        Some((file.number, Arc::new(table.properties().clone())))
+    });
+    let made = outcome.new_files.iter().map(|(_, file)| file);
+    let written = made
+        .clone()
+        .filter_map(|file| Some((file.number, Arc::clone(file.properties.as_ref()?))));
+    info.properties = read.chain(written).collect();
+    let order = &family.options.order;
+    let smallest = made.clone().map(NewFile::smallest_user_key);
+    let smallest = smallest.min_by(|a, b| order.compare(a, b));
+    let largest = made.map(NewFile::largest_user_key);
+    let keys = smallest.zip(largest.max_by(|a, b| order.compare(a, b)));
+    info.output_keys = keys.map(|(smallest, largest)| (smallest.to_vec(), largest.to_vec()));
+    info.blob_files = blob_counts(&outcome.blob_additions);
+    info.blob_garbage = blob_counts_of_garbage(&outcome.blob_garbage);
+}
+
+/// The blob files that were written, as listeners are told of them.
+pub(super) fn blob_counts(written: &[BlobFileAddition]) -> Vec<BlobCount> {
+    let count = |written: &BlobFileAddition| BlobCount {
+        file: written.number,
+        blobs: written.blob_count,
+        bytes: written.blob_bytes,
+    };
+    written.iter().map(count).collect()
+}
+
+fn blob_counts_of_garbage(garbage: &[BlobFileGarbage]) -> Vec<BlobCount> {
+    let count = |garbage: &BlobFileGarbage| BlobCount {
+        file: garbage.number,
+        blobs: garbage.garbage_count,
+        bytes: garbage.garbage_bytes,
+    };
+    garbage.iter().map(count).collect()
 }
 
 /// Gives a plan's inputs back when its job ends, also by a panic in a callback.

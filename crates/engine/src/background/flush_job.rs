@@ -8,6 +8,7 @@ use drumlin_memtable::Memtable;
 
 use crate::background::background::Background;
 use crate::background::background::{FILTER_DIVISOR, JOB_BYTES, open_ahead};
+use crate::background::compaction_job::blob_counts;
 use crate::background::made_files::MadeFiles;
 use crate::compaction::flush;
 use crate::compaction::flush::Flushed;
@@ -34,10 +35,18 @@ impl Background {
             !memtables.is_empty(),
             "a flush that was picked has memtables"
         );
-        self.store.watch.notices.note(|| Notice::FlushBegun {
+        let begun = FlushInfo {
             family: family.name.clone(),
-            id,
-        });
+            family_id: id,
+            job: self.store.watch.notices.next_job(),
+            table: None,
+            seqnos: (0, 0),
+            bytes: 0,
+            properties: None,
+            blob_files: Vec::new(),
+        };
+        let notices = &self.store.watch.notices;
+        notices.note(|| Notice::FlushBegun(begun.clone()));
         let pending = self.store.begin_job()?;
         let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
         let what = format!("flush of {} memtables", memtables.len());
@@ -69,13 +78,15 @@ impl Background {
             .add(flushed.blob_bytes);
         self.store.watch.notices.note(|| {
             Notice::Flushed(FlushInfo {
-                family: family.name.clone(),
-                family_id: family.id,
                 table: flushed.file.as_ref().map(|table| table.number),
                 seqnos: flushed
                     .file
+                    .as_ref()
                     .map_or((0, 0), |table| (table.smallest_seqno, table.largest_seqno)),
                 bytes,
+                properties: flushed.file.and_then(|table| table.properties),
+                blob_files: blob_counts(&flushed.blob_files),
+                ..begun
             })
         });
         Ok(())

@@ -8,10 +8,11 @@ use drumlin_table::{Effort, Table, TableFormat};
 use crate::background::background::Background;
 use crate::caches::models::{Appointment, ModelHold, Wanted};
 use crate::compaction::output::JobContext;
-use crate::compaction::{Leveled, ManualRange, Plan, Reason};
+use crate::compaction::{Leveled, ManualRange, Plan};
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::store::state::FamilyState;
 use crate::version::Version;
+use crate::watch::reason::Reason;
 
 impl Background {
     /// Gives the job of `plan` a model for its tables, if these are searchable. To be kept until the

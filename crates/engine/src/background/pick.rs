@@ -16,9 +16,10 @@ use drumlin_base::{Error, ErrorKind, SEQNO_MAX};
 use crate::background::background::Background;
 use crate::background::compaction_job::begin;
 use crate::compaction;
-use crate::compaction::{Moment, Piece, Plan, Reason};
+use crate::compaction::{Moment, Piece, Plan};
 use crate::store::state::{FamilyState, State};
 use crate::watch::events::Health;
+use crate::watch::reason::Reason;
 
 /// A unit of background work.
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use std::sync::{Arc, Weak};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::background::background::Background;
+use crate::compaction::Plan;
 use crate::compaction::progress::Watcher;
-use crate::compaction::{Plan, Reason};
 use crate::store::state::State;
+use crate::watch::reason::Reason;
 
 impl Background {
     /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that

@@ -15,9 +15,10 @@ use super::leveled::base_level;
 use super::style::UniversalOptions;
 use super::universal::Universal;
 use super::{
-    CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Reason, Work,
+    CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Work,
 };
 use crate::version::Version;
+use crate::watch::reason::Reason;
 
 /// One in so many of all blob bytes may be referred to from L0 in a store at rest.
 const HIDING_MAX: u64 = 64;

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use super::intra_l0;
-use super::plan::{CompactionOptions, Moment, Picker, Plan, PlanInput, Reason, Work};
+use super::plan::{CompactionOptions, Moment, Picker, Plan, PlanInput, Work};
 use super::style::FifoOptions;
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// The FIFO picker.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use super::plan::{CompactionOptions, InFlight, Plan, PlanInput, Reason, Work};
+use super::plan::{CompactionOptions, InFlight, Plan, PlanInput, Work};
 use super::span::Span;
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// Fewest tables worth merging: fewer cost more writing than they save reading.
 const TABLES_MIN: usize = 4;

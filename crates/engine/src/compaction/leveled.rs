@@ -17,11 +17,12 @@ use drumlin_base::limits::LEVELS;
 use super::for_reads::{self, Account};
 use super::intra_l0;
 use super::plan::{
-    CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
+    CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Work,
 };
 use super::span::{Span, covering_range, widen_to_whole_keys};
 use super::wanted::{Wish, wish};
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// Tables of a level that are tried, best first, before the level is given up for now.
 const CANDIDATES_MAX: usize = 64;

@@ -38,7 +38,7 @@ pub(crate) use leveled::Leveled;
 pub use manual::CancelToken;
 pub(crate) use manual::{ManualWork, Piece};
 pub(crate) use pick::{pending_bytes, pick, read_account};
-pub(crate) use plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason, Work};
+pub(crate) use plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Work};
 pub use style::{CompactionStyle, FifoOptions, UniversalOptions};
 
 #[cfg(test)]

@@ -381,7 +381,7 @@ impl OpenTable {
             .writer
             .finish()
             .map_err(|error| error.with_file(&self.path))?;
-        let properties = &finished.properties;
+        let properties = Arc::new(finished.properties);
         if properties.num_entries != self.points + tombstones.len() as u64 {
             return Err(Error::corruption(
                 "the table written counts other entries than it was given",
@@ -397,6 +397,7 @@ impl OpenTable {
             largest: self.largest,
             smallest_seqno: properties.smallest_seqno,
             largest_seqno: properties.largest_seqno,
+            properties: Some(properties),
             epoch: stamp.epoch,
             creation_time: now,
             oldest_ancestor_time: match stamp.oldest_ancestor_time {

@@ -83,9 +83,10 @@ mod tests {
     use drumlin_base::ValueKind;
     use drumlin_base::key::internal_key;
 
-    use super::super::plan::{PlanInput, Reason, Work};
+    use super::super::plan::{PlanInput, Work};
     use super::*;
     use crate::version::NewFile;
+    use crate::watch::reason::Reason;
 
     fn plan(level: usize, sizes: &[u64]) -> Plan {
         let file = |(index, &size): (usize, &u64)| {

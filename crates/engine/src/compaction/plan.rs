@@ -8,6 +8,7 @@ use drumlin_base::{KeyOrder, SeqNo};
 use super::span::{OwnedSpan, Span};
 use super::style::CompactionStyle;
 use crate::version::{FileMeta, Version, VersionEdit};
+use crate::watch::reason::Reason;
 
 /// Sizes and triggers that pickers and jobs go by.
 #[derive(Clone, Debug)]
@@ -69,51 +70,6 @@ impl CompactionOptions {
     /// Most bytes to which a plan is widened for free.
     pub(crate) fn plan_bytes_max(&self) -> u64 {
         self.target_file_bytes.saturating_mul(25)
-    }
-}
-
-/// Why a plan was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// L0 has too many tables or bytes.
-    L0Full,
-    /// L0 has too many tables, and the level below is busy: they become fewer where they are.
-    L0Crowded,
-    /// A level is larger than it should be.
-    LevelFull,
-    /// Sorted runs of like size are merged.
-    RunsAlike,
-    /// There are too many sorted runs.
-    RunsMany,
-    /// Too much space is wasted.
-    Space,
-    /// Tables are too old, or too many, to be kept at all.
-    Expired,
-    /// A table asks for it: see [`super::wanted`].
-    Marked,
-    /// A table is old.
-    Aged,
-    /// A table refers to blob files that hold too much garbage.
-    BlobGarbage,
-    /// Tables of L0 may hide much garbage in blob files of a store that is not written.
-    Hidden,
-    /// Reads over several runs cost more than merging them: see [`super::for_reads`].
-    Reads,
-    /// Tables that were written cheaply under pressure are written well.
-    Recode,
-    /// The user asked for it.
-    Manual,
-}
-
-impl Reason {
-    /// Whether only a quiet store does it, and gives it up for anything else.
-    pub(crate) fn can_wait(self) -> bool {
-        matches!(self, Self::Hidden | Self::Reads | Self::Recode)
-    }
-
-    /// Whether writers may come to wait for it.
-    pub(crate) fn is_for_writers(self) -> bool {
-        self != Self::Manual && !self.can_wait()
     }
 }
 

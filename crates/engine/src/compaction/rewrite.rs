@@ -26,7 +26,7 @@ use super::cover::{Cover, retain};
 use super::keep::{Below, KeyRange, Stripes};
 use super::output::{JobContext, OutputStamp, Outputs, Written};
 use super::parts::borders;
-use super::plan::{Plan, Reason};
+use super::plan::Plan;
 use super::progress::CheckTimer;
 use super::span::{Span, covering_range};
 use super::split::Splitter;
@@ -35,6 +35,7 @@ use crate::iter::merging::MergingIterator;
 use crate::iter::range_tombstone::Fragments;
 use crate::iter::run::{RunFiles, RunIter, RunOptions};
 use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
+use crate::watch::reason::Reason;
 
 /// Bytes that one thread of a job reads ahead, all input runs together: the job's memory charge
 /// has to cover many runs too.

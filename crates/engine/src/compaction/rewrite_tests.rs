@@ -29,7 +29,7 @@ use super::leveled::Leveled;
 use super::output::JobContext;
 use super::pick::pick;
 use super::picture::IDLE;
-use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason, Work};
+use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Work};
 use super::rewrite::{self, Outcome};
 use super::span::Span;
 use super::stream_tests::{Append, Store};
@@ -39,6 +39,7 @@ use crate::compaction::flush;
 use crate::files::names;
 use crate::iter::range_tombstone::Fragments;
 use crate::version::{BlobFile, BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
+use crate::watch::reason::Reason;
 
 const DIR: &str = "/db";
 

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use drumlin_base::SEQNO_MAX;
 use drumlin_base::limits::LEVELS;
 
-use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan, PlanInput, Reason, Work};
+use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan, PlanInput, Work};
 use super::span::{Span, widen_to_whole_keys};
 use super::style::UniversalOptions;
 use super::wanted::{Wish, wish};
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// One sorted run: a table of L0, or a whole level.
 #[derive(Clone, Debug)]

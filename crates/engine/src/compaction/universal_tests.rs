@@ -4,9 +4,10 @@
 use drumlin_base::KeyOrder;
 
 use super::picture::{IDLE, moment, show, version};
-use super::plan::{CompactionOptions, InFlight, Moment, Picker, Reason};
+use super::plan::{CompactionOptions, InFlight, Moment, Picker};
 use super::style::UniversalOptions;
 use super::universal::{Universal, pending_bytes};
+use crate::watch::reason::Reason;
 
 fn options() -> CompactionOptions {
     CompactionOptions {

@@ -9,8 +9,9 @@
 //!
 //! Every rewriting takes the reason away or moves the table one level down, so all of this ends.
 
-use super::plan::{CompactionOptions, Moment, Reason};
+use super::plan::{CompactionOptions, Moment};
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// The compaction a table asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 
-use super::plan::{Plan, PlanInput, Reason, Work};
+use super::plan::{Plan, PlanInput, Work};
 use super::span::Span;
 use crate::version::{FileMeta, Version};
+use crate::watch::reason::Reason;
 
 /// User keys from the first to the second, both included; `None` is unbounded.
 pub(crate) type Bounds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);

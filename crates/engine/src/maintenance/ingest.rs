@@ -16,7 +16,8 @@ use drumlin_base::{
 use drumlin_fs::{CreateOptions, Env, FileKind, RandomAccessFile};
 use drumlin_table::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO};
 use drumlin_table::{
-    Table, TableIter, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions,
+    Table, TableIter, TableProperties, TableReadOptions, TableReaderOptions, TableWriter,
+    TableWriterOptions,
 };
 
 use crate::caches::table_cache::Ahead;
@@ -184,6 +185,7 @@ struct Incoming {
     size: u64,
     smallest: Vec<u8>,
     largest: Vec<u8>,
+    properties: Arc<TableProperties>,
 }
 
 /// Takes the tables at `paths` in, in order: later ones win. Everything is checked before
@@ -233,6 +235,7 @@ pub(crate) fn ingest(
                     path: path.clone(),
                     table: file.number,
                     seqno: first + at as u64 + u64::from(drumlin_base::bug!("ingested-told-late")),
+                    properties: Arc::clone(&file.properties),
                 })
             });
         }
@@ -358,6 +361,7 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
         size,
         smallest: bounds.smallest,
         largest: bounds.largest,
+        properties: Arc::new(table.properties().clone()),
     })
 }
 

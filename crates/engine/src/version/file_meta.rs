@@ -11,7 +11,7 @@ use drumlin_base::key::{append_internal, compare_internal, user_key};
 use drumlin_base::{
     KeyOrder, MemoryBudget, MemoryUse, RangeTombstone, Result, SEQNO_MAX, SeqNo, ValueKind,
 };
-use drumlin_table::Table;
+use drumlin_table::{Table, TableProperties};
 
 use super::key_ranks::{KeyRanks, Ranked};
 use crate::iter::range_tombstone::Fragments;
@@ -75,6 +75,8 @@ pub struct NewFile {
     pub model: Option<u64>,
     /// RocksDB's temperature of the file; 0 when unknown. Kept, not used.
     pub temperature: u8,
+    /// What the table says of itself, for listeners. Not in the MANIFEST: only who wrote it knows, until the table is installed.
+    pub properties: Option<Arc<TableProperties>>,
 }
 
 impl NewFile {
@@ -167,7 +169,10 @@ impl FileMeta {
     /// A closed table that no compaction has claimed.
     pub fn new(file: NewFile) -> Self {
         Self {
-            file,
+            file: NewFile {
+                properties: None,
+                ..file
+            },
             compacting: AtomicBool::new(false),
             table: HazardPtr::empty(),
             is_mostly_tombstones: AtomicBool::new(false),

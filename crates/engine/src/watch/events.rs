@@ -4,9 +4,13 @@
 //! become idle or to close: the calling thread may be the one that this waits for.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::{Error, SeqNo};
+use drumlin_table::TableProperties;
+
+use crate::watch::reason::Reason;
 
 /// How the database stands. One way, but for full disks, which heal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,28 +76,47 @@ pub struct WalMend {
     pub offset: u64,
 }
 
-/// A flush that ended well.
+/// Blobs of one blob file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobCount {
+    /// The number of the file.
+    pub file: u64,
+    /// How many they are.
+    pub blobs: u64,
+    /// Bytes of their records: headers, keys and stored values.
+    pub bytes: u64,
+}
+
+/// A flush that began, or ended well.
 #[derive(Clone, Debug)]
 pub struct FlushInfo {
     /// The family flushed.
     pub family: String,
     /// Its number.
     pub family_id: u32,
-    /// The new table's number; `None` when nothing was left to write.
+    /// The number of the job, of flushes and compactions since the store was opened.
+    pub job: u64,
+    /// The new table's number; `None` when nothing was left to write, and while it runs.
     pub table: Option<u64>,
     /// The lowest and the highest sequence number in it; 0 without one.
     pub seqnos: (SeqNo, SeqNo),
     /// Bytes written.
     pub bytes: u64,
+    /// What the table says of itself.
+    pub properties: Option<Arc<TableProperties>>,
+    /// The blob files written.
+    pub blob_files: Vec<BlobCount>,
 }
 
-/// A compaction that ended well.
+/// A compaction that began, or ended well.
 #[derive(Clone, Debug)]
 pub struct CompactionInfo {
     /// The family compacted.
     pub family: String,
     /// Its number.
     pub family_id: u32,
+    /// The number of the job, as in [`FlushInfo::job`].
+    pub job: u64,
     /// Level the inputs came from.
     pub level: usize,
     /// Level the outputs went to.
@@ -114,8 +137,19 @@ pub struct CompactionInfo {
     pub bytes_written: u64,
     /// Whether files only changed their level.
     pub trivial_move: bool,
-    /// Whether only reads gain by it.
-    pub for_reads: bool,
+    /// Why there was one.
+    pub reason: Reason,
+    /// Whether it took all tables of the family.
+    pub takes_all: bool,
+    /// What the tables say of themselves, by their numbers, both those from before and those instead; empty where files only changed
+    /// their level or went, and while it runs. An input that had to be closed is left out.
+    pub properties: Vec<(u64, Arc<TableProperties>)>,
+    /// The smallest and the largest user key of the tables that are there instead.
+    pub output_keys: Option<(Vec<u8>, Vec<u8>)>,
+    /// The blob files written.
+    pub blob_files: Vec<BlobCount>,
+    /// Blobs that nothing refers to any more, by the blob files they are in.
+    pub blob_garbage: Vec<BlobCount>,
 }
 
 /// A table from elsewhere that was taken in.
@@ -129,6 +163,8 @@ pub struct IngestInfo {
     pub table: u64,
     /// The sequence number of its entries.
     pub seqno: SeqNo,
+    /// What it says of itself.
+    pub properties: Arc<TableProperties>,
 }
 
 /// A memtable that takes no more writes.
@@ -155,9 +191,9 @@ pub trait EventListener: Send + Sync {
     fn ingested(&self, info: &IngestInfo) {
         let _ = info;
     }
-    /// A flush began. It may be told of when it has ended already, but before that.
-    fn flush_begun(&self, family: &str, family_id: u32) {
-        let _ = (family, family_id);
+    /// A flush began. Its output is not known. It may be told of when it has ended already, but before that.
+    fn flush_begun(&self, info: &FlushInfo) {
+        let _ = info;
     }
     /// A flush ended well.
     fn flushed(&self, info: &FlushInfo) {

@@ -65,7 +65,7 @@ pub struct LiveFile {
     pub path: PathBuf,
     /// The family it belongs to; `None` for a WAL file or a model, which serve several.
     pub family: Option<String>,
-    /// The size that the MANIFEST has of it; `None` where it has none.
+    /// The size that the MANIFEST has of it, of a WAL file that of the file; `None` of a model.
     pub bytes: Option<u64>,
 }
 
@@ -126,10 +126,10 @@ impl Db {
     }
 
     /// Tables, blob files, models and WAL files of all families, each once. CURRENT, the MANIFEST and the OPTIONS file
-    /// are not in it: [`Db::checkpoint`] copies a database. Cost: of the files; nothing is read.
+    /// are not in it: [`Db::checkpoint`] copies a database. Cost: of the files; none is read.
     ///
     /// # Errors
-    /// `Shutdown`.
+    /// `Shutdown`; `Io` of a WAL file.
     pub fn live_files(&self) -> Result<Vec<LiveFile>> {
         let store = &self.engine.store;
         let _call = store.begin_call()?;
@@ -155,21 +155,24 @@ impl Db {
                 add(LiveFileKind::Blob, path, blob.addition.file_bytes());
             }
         }
-        let shared = |kind, path| LiveFile {
+        let shared = |kind, path, bytes| LiveFile {
             kind,
             path,
             family: None,
-            bytes: None,
+            bytes,
         };
-        let model = |id| shared(LiveFileKind::Model, names::model(&store.id.dir, id));
+        let model = |id| shared(LiveFileKind::Model, names::model(&store.id.dir, id), None);
         found.extend(models.into_iter().map(model));
         let oldest = state.versions.min_log_number();
         let replayed = store.id.recovered().wals.iter().map(|(number, _)| *number);
         let wals: BTreeSet<u64> = replayed
             .chain(state.wals.range(oldest..).copied())
             .collect();
-        let wal = |number| shared(LiveFileKind::Wal, names::wal(&store.id.wal_dir, number));
-        found.extend(wals.into_iter().map(wal));
+        for number in wals {
+            let path = names::wal(&store.id.wal_dir, number);
+            let bytes = store.id.env.files.open(&path)?.size();
+            found.push(shared(LiveFileKind::Wal, path, Some(bytes)));
+        }
         Ok(found)
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod notices;
 pub(crate) mod pressure;
 pub(crate) mod prometheus;
 pub(crate) mod properties;
+pub(crate) mod reason;
 pub(crate) mod sizes;
 pub(crate) mod statistics;
 pub(crate) mod times;

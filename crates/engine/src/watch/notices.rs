@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use drumlin_base::Error;
 use drumlin_base::sync::Mutex;
-use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
@@ -21,10 +21,7 @@ use crate::watch::events::{
 /// One call of the listener.
 #[derive(Debug)]
 pub(crate) enum Notice {
-    FlushBegun {
-        family: String,
-        id: u32,
-    },
+    FlushBegun(FlushInfo),
     CompactionBegun(CompactionInfo),
     Flushed(FlushInfo),
     Compacted(CompactionInfo),
@@ -50,6 +47,8 @@ pub(crate) struct Notices {
     listener: Option<Arc<dyn EventListener>>,
     waiting: Mutex<Waiting>,
     has_any: AtomicBool,
+    /// Jobs that were told of.
+    jobs: AtomicU64,
     /// Held by the thread that delivers.
     delivering: AtomicBool,
 }
@@ -88,13 +87,24 @@ impl Notices {
             listener,
             waiting: Mutex::default(),
             has_any: AtomicBool::new(false),
+            jobs: AtomicU64::new(0),
             delivering: AtomicBool::new(false),
         }
     }
 
+    /// Whether anybody hears them.
+    pub(crate) fn are_heard(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// The number of a job that begins.
+    pub(crate) fn next_job(&self) -> u64 {
+        self.jobs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Queues the notice that `notice` makes. Cheap, under any lock.
     pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
-        if self.listener.is_some() {
+        if self.are_heard() {
             self.waiting.lock().push(notice());
             self.has_any.store(true, Ordering::SeqCst);
         }
@@ -166,7 +176,7 @@ impl Notice {
     fn call(&self, listener: &dyn EventListener) {
         match self {
             Self::Flushed(info) => listener.flushed(info),
-            Self::FlushBegun { family, id } => listener.flush_begun(family, *id),
+            Self::FlushBegun(info) => listener.flush_begun(info),
             Self::CompactionBegun(info) => listener.compaction_begun(info),
             Self::Compacted(info) => listener.compacted(info),
             Self::Ingested(info) => listener.ingested(info),

@@ -1,11 +1,12 @@
 //! Goal: a listener is told which tables and memtables its events are of, beginnings before ends, and may ask the store by a weak
 //! handle. Method: a listener that notes what it hears, beside what the store says of itself.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use drumlin::{
-    CompactionInfo, Db, Env, EventListener, FlushInfo, IngestInfo, MemtableInfo, Options,
-    SstFileWriter, TableWriterOptions, WeakDb,
+    CompactionInfo, CompactionReason, Db, Env, EventListener, FlushInfo, IngestInfo, MemtableInfo,
+    Options, SstFileWriter, TableWriterOptions, WeakDb,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -15,6 +16,8 @@ struct Heard {
     lines: Mutex<Vec<String>>,
     /// The tables that there are, as the events tell.
     tables: Mutex<Vec<u64>>,
+    /// The job that began last.
+    job: AtomicU64,
 }
 
 impl Heard {
@@ -49,12 +52,17 @@ impl EventListener for Heard {
         ));
     }
 
-    fn flush_begun(&self, family: &str, _family_id: u32) {
-        self.note(format!("flush of {family}"));
+    fn flush_begun(&self, info: &FlushInfo) {
+        assert!(info.table.is_none() && info.properties.is_none());
+        self.job.store(info.job, Ordering::Relaxed);
+        self.note(format!("flush of {}", info.family));
     }
 
     fn flushed(&self, info: &FlushInfo) {
         self.change(&[], &[(0, info.table.unwrap_or(0))]);
+        assert_eq!(info.job, self.job.load(Ordering::Relaxed));
+        let properties = info.properties.as_ref().expect("there is a table");
+        assert_eq!((properties.num_entries, properties.num_deletions), (2, 1));
         self.note(format!("flushed {} with {:?}", info.family, info.seqnos));
     }
 
@@ -69,11 +77,30 @@ impl EventListener for Heard {
 
     fn compaction_begun(&self, info: &CompactionInfo) {
         assert!(info.output_tables.is_empty() && info.inputs == info.input_tables.len());
+        assert!(info.properties.is_empty() && info.output_keys.is_none());
+        self.job.store(info.job, Ordering::Relaxed);
+        self.note("compaction".to_owned());
     }
 
     fn compacted(&self, info: &CompactionInfo) {
         assert_eq!(info.outputs, info.output_tables.len());
+        assert_eq!(info.job, self.job.load(Ordering::Relaxed));
+        assert_eq!(info.reason, CompactionReason::Manual);
+        // Two flushed tables of two entries and one taken in of one; "a" and "c" are left.
+        let entries = |of: &[(usize, u64)]| -> u64 {
+            let is_of = |number| of.iter().any(|(_, it)| *it == number);
+            let of = info.properties.iter().filter(|(number, _)| is_of(*number));
+            of.map(|(_, properties)| properties.num_entries).sum()
+        };
+        assert_eq!(
+            (entries(&info.input_tables), entries(&info.output_tables)),
+            (5, 2)
+        );
+        assert_eq!(info.output_keys, Some((b"a".to_vec(), b"c".to_vec())));
+        assert!(info.takes_all && info.blob_files.is_empty() && info.blob_garbage.is_empty());
         self.change(&info.input_tables, &info.output_tables);
+        // What was wrong above would have ended this, and only this: who tells goes on.
+        self.note("compacted".to_owned());
     }
 }
 
@@ -115,6 +142,8 @@ fn events_tell_of_their_tables_in_order() {
     assert_eq!(lines, wanted);
     db.compact_range(&family, None, None)
         .expect("memory does not fail");
+    let lines = heard.lines.lock().expect("nobody panics").clone();
+    assert_eq!(lines[7..], ["compaction, 1 rows", "compacted, 1 rows"]);
     let live = db.live_tables(&family).expect("memory does not fail");
     let mut live: Vec<u64> = live.iter().map(|table| table.number).collect();
     live.sort_unstable();

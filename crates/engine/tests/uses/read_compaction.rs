@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use drumlin::{
-    CompactionFilter, CompactionInfo, CompactionStyle, Db, Env, EventListener, FamilyOptions,
-    FilterDecision, Options, ReadOptions, Tuning, UniversalOptions,
+    CompactionFilter, CompactionInfo, CompactionReason, CompactionStyle, Db, Env, EventListener,
+    FamilyOptions, FilterDecision, Options, ReadOptions, Tuning, UniversalOptions,
 };
 use drumlin_fs::{FileSystem, ManualClock, Spawner, StrictMemFileSystem, ThreadSpawner};
 
@@ -24,7 +24,7 @@ struct Heard(Mutex<Vec<(usize, usize)>>);
 
 impl EventListener for Heard {
     fn compacted(&self, info: &CompactionInfo) {
-        if info.for_reads {
+        if info.reason == CompactionReason::Reads {
             let mut heard = self.0.lock().expect("nobody panics with it");
             heard.push((info.inputs, info.outputs));
         }
