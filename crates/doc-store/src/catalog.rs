@@ -93,7 +93,8 @@ impl Collection {
 
     /// How many indexes it has, that of `_id` counted.
     pub fn index_count(&self) -> usize {
-        self.indexes.len() + usize::from(self.bounds().is_none())
+        let has_own = self.bounds().is_none() && self.options.view.is_none();
+        self.indexes.len() + usize::from(has_own)
     }
 
     /// Its indexes without that of `_id`.

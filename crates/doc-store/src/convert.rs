@@ -27,7 +27,10 @@ impl Store {
             let text = format!("source collection {from} does not exist");
             return refuse(Code::NamespaceNotFound, text);
         };
-        if from != to && self.collection(to).is_some() {
+        source.refuse_view()?;
+        let present = self.collection(to).filter(|_| from != to);
+        if let Some(present) = present {
+            present.refuse_view()?;
             return refuse(Code::NamespaceExists, format!("{to} already exists"));
         }
         let _alone = self.locks.alone(source.ident);

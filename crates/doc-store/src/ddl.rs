@@ -17,6 +17,7 @@ use crate::layout::{
 };
 use crate::options::CollectionOptions;
 use crate::store::Store;
+use crate::views;
 
 /// Bytes of one batch of an index that is built.
 pub(crate) const BUILD_BYTES: usize = 1 << 20;
@@ -106,6 +107,9 @@ impl Store {
         if self.collection(name).is_some() {
             return Ok(false);
         }
+        if let Some(view) = &options.view {
+            views::check(&self.catalog(), name, view)?;
+        }
         let mut batch = WriteBatch::new();
         let collection = self.new_collection(name, options, &mut batch)?;
         put_entry(&collection, &mut batch)?;
@@ -161,6 +165,9 @@ impl Store {
         let _alone = self.locks.alone(collection.ident);
         let mut with = Collection::clone(&collection);
         change(&mut with.options)?;
+        if let Some(view) = &with.options.view {
+            views::check(&self.catalog(), name, view)?;
+        }
         let mut batch = WriteBatch::new();
         put_entry(&with, &mut batch)?;
         self.change(batch, |catalog| catalog.with(with))
@@ -194,6 +201,7 @@ impl Store {
             return refuse(Code::NamespaceNotFound, text);
         };
         let replaced = self.collection(to);
+        collection.refuse_view()?;
         if from == to {
             let text = "Can't rename a collection to itself".to_owned();
             return refuse(Code::IllegalOperation, text);
@@ -297,6 +305,7 @@ impl Store {
             )
         };
         let collection = self.collection(name).ok_or_else(missing)?;
+        collection.refuse_view()?;
         let before = collection.index_count();
         let _alone = self.locks.alone(collection.ident);
         for new in wanted {
@@ -415,6 +424,7 @@ impl Store {
         let _catalog = self.locks.catalog();
         let missing = || Refusal::new(Code::NamespaceNotFound, format!("ns not found {name}"));
         let collection = self.collection(name).ok_or_else(missing)?;
+        collection.refuse_view()?;
         let _alone = self.locks.alone(collection.ident);
         let mut with = Collection::clone(&collection);
         let (gone, stay) = with

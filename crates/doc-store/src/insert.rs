@@ -219,6 +219,7 @@ impl Store {
             let Some(collection) = self.collection(name) else {
                 return Ok(None);
             };
+            collection.refuse_view()?;
             if pace == Pace::AtOnce && collection.options.validates(validation) {
                 return Err(not_at_once().into());
             }

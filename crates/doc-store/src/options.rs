@@ -1,6 +1,6 @@
 //! What a collection was made with, beside its name.
 
-use drumlin_doc::{Builder, Document, Kind, Refusal};
+use drumlin_doc::{Builder, Document, Kind, Refusal, Value};
 
 use crate::validator::{Validation, ValidationAction, ValidationLevel, Validator};
 
@@ -31,6 +31,32 @@ pub struct CollectionOptions {
     pub validation_level: Option<ValidationLevel>,
     /// What becomes of those that do not pass; they are refused where it is not said.
     pub validation_action: Option<ValidationAction>,
+    /// Where it is no collection, but what others are made into.
+    pub view: Option<View>,
+}
+
+/// A view: what a pipeline makes of a collection, or of another view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The name of that, which need not be there.
+    pub on: String,
+    /// The pipeline: an array of documents.
+    pub pipeline: Vec<u8>,
+}
+
+impl View {
+    pub(crate) fn pipeline(&self) -> Value<'_> {
+        Value {
+            kind: Kind::Array,
+            bytes: &self.pipeline,
+        }
+    }
+
+    /// The stages of the pipeline.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = Document<'_>> {
+        let stages = self.pipeline().as_array().into_iter().flatten();
+        stages.map(|stage| Document(stage.value.bytes))
+    }
 }
 
 impl ValidationLevel {
@@ -120,6 +146,10 @@ impl CollectionOptions {
         if let Some(action) = self.validation_action {
             out.str("validationAction", action.name());
         }
+        if let Some(view) = &self.view {
+            out.str("viewOn", &view.on)
+                .value("pipeline", view.pipeline());
+        }
         out.finish()
     }
 
@@ -150,6 +180,20 @@ impl CollectionOptions {
                     options.validation_action =
                         Some(ValidationAction::named(element.value.as_str()?)?);
                 }
+                (b"viewOn", _) => {
+                    let stages = stored.get("pipeline")?.as_array()?;
+                    if stages
+                        .iter()
+                        .any(|stage| stage.value.kind != Kind::Document)
+                    {
+                        return None;
+                    }
+                    options.view = Some(View {
+                        on: element.value.as_str()?.to_owned(),
+                        pipeline: stages.0.to_vec(),
+                    });
+                }
+                (b"pipeline", Kind::Array) => {}
                 _ => return None,
             }
         }

@@ -402,7 +402,7 @@ def test_catalog(server, db):
         ({"find": "c", "filter": {"$where": "1"}}, 2, "$where"),
         ({"find": "c", "filter": {"a": {"$near": [1, 2]}}}, 291, "$near"),
         ({"find": "c", "projection": {"a": {"$meta": "textScore"}}}, 115, "$meta"),
-        ({"create": "v", "viewOn": "c"}, 115, "viewOn"),
+        ({"create": "t", "timeseries": {"timeField": "t"}}, 115, "timeseries"),
         ({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "expireAfterSeconds": -5}]}, 67, "expireAfterSeconds"),
         ({"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "a"}]}, 67, "text"),
         ({"insert": "c", "documents": [{}], "txnNumber": Int64(1)}, 20, "replica set"),
@@ -413,6 +413,32 @@ def test_what_is_not_served_is_refused_by_name(db, command, code, name):
     with pytest.raises(OperationFailure) as error:
         db.command(command)
     assert error.value.code == code and name in str(error.value)
+
+
+def test_views(db):
+    db.c.insert_many({"_id": n, "even": n % 2 == 0} for n in range(300))
+    view = db.create_collection("v", viewOn="c", pipeline=[{"$match": {"even": True}}])
+    assert [it["_id"] for it in view.find(batch_size=7).sort("_id", -1)] == list(range(298, -1, -2))
+    assert (view.count_documents({"_id": {"$lt": 10}}), view.estimated_document_count()) == (5, 150)
+    with pytest.raises(OperationFailure) as error:
+        view.insert_one({})
+    assert error.value.code == 166
+    assert [it["type"] for it in db.list_collections(filter={"name": "v"})] == ["view"]
+    view.drop()
+    assert db.list_collection_names() == ["c"]
+
+
+def test_validators(db):
+    collection = db.create_collection("c", validator={"n": {"$type": "int"}}, validationLevel="moderate")
+    with pytest.raises(OperationFailure) as error:
+        collection.insert_one({"_id": 1, "n": "x"})
+    assert error.value.code == 121 and error.value.details["errInfo"]["failingDocumentId"] == 1
+    with pytest.raises(BulkWriteError) as error:
+        collection.insert_many([{"_id": 2, "n": 1}, {"_id": 3}], ordered=False)
+    assert error.value.details["writeErrors"][0]["errInfo"]["details"]["reason"] == "field was missing"
+    collection.insert_many([{"_id": 3}], bypass_document_validation=True)
+    assert collection.update_many({}, {"$set": {"m": 1}}).modified_count == 2
+    assert collection.options() == {"validator": {"n": {"$type": "int"}}, "validationLevel": "moderate"}
 
 
 def test_capped_collections(server, db):

@@ -33,6 +33,7 @@ pub(crate) fn storage(
     scale: u64,
 ) -> Outcome<()> {
     let collection = reads.collection(name);
+    collection.iter().try_for_each(|it| it.refuse_view())?;
     let (count, size, stored) = match &collection {
         Some(it) => (it.documents(), it.bytes(), reads.stored_bytes(it)?),
         None => Default::default(),

@@ -4,7 +4,7 @@ use drumlin_doc::{Builder, Code, Filter, Kind, Outcome as Parsed, Refusal, Value
 use drumlin_doc_store::{Name, Outcome, Reads};
 
 use crate::cursors::{Results, Source};
-use crate::pipeline::{Pipeline, Running, Stage, run, take};
+use crate::pipeline::{Pipeline, Running, Stage, run, take, through};
 use crate::query::{Query, source};
 
 use super::call::Call;
@@ -19,7 +19,8 @@ const KNOWN: &[&str] = &[
     "let",
 ];
 
-fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
+/// What the pipelines of a command run with.
+pub(super) fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
     Ok(Running {
         reads,
         database: call.database,
@@ -29,21 +30,36 @@ fn running<'a>(call: &Call<'a>, reads: &'a Reads<'a>) -> Parsed<Running<'a>> {
     })
 }
 
-/// The query that a pipeline begins with, and the stages behind it.
-fn parse(call: &Call<'_>, name: &Name, running: &Running<'_>) -> Parsed<(Query, Vec<Stage>)> {
-    let mut stages = Pipeline::parse(&call.documents("pipeline")?, running)?;
+/// The stages of the command.
+fn parse(call: &Call<'_>, running: &Running<'_>) -> Parsed<Vec<Stage>> {
+    Pipeline::parse(&call.documents("pipeline")?, running)
+}
+
+/// The query that stages begin with, which goes from them.
+fn query_of(
+    call: &Call<'_>,
+    stages: &mut Vec<Stage>,
+    name: &Name,
+    running: &Running<'_>,
+) -> Parsed<Query> {
     let mut query = Query::of(Filter::And(Vec::new()));
     query.hint = call.hint()?;
-    take(&mut query, &mut stages, name, running)?;
-    Ok((query, stages))
+    take(&mut query, stages, name, running)?;
+    Ok(query)
 }
 
 /// The query that a pipeline begins with, as `explain` tells it.
-pub(super) fn query(call: &Call<'_>) -> Parsed<Query> {
+///
+/// It is that of the collection, which is told, where the command is about a view.
+pub(super) fn query(call: &Call<'_>, name: &mut Name) -> Parsed<Query> {
     call.accept(KNOWN, &["collation", "exchange", "fromMongos"])?;
     let reads = call.shared.store.reads();
-    let name = call.collection()?;
-    parse(call, &name, &running(call, &reads)?).map(|(query, _)| query)
+    let running = running(call, &reads)?;
+    let mut stages = parse(call, &running)?;
+    if let Some(collection) = through(name, None, &mut stages, &running)? {
+        *name = collection;
+    }
+    query_of(call, &mut stages, name, &running)
 }
 
 /// See the module.
@@ -69,15 +85,19 @@ pub(super) fn aggregate(call: &Call<'_>) -> Outcome<Builder> {
         .and_then(Value::as_whole);
     let reads = call.shared.store.reads();
     let running = running(call, &reads)?;
-    let (query, stages) = parse(call, &name, &running)?;
+    let mut stages = parse(call, &running)?;
     if matches!(stages.first(), Some(Stage::Documents(_))) != is_database {
         let text = "{aggregate: 1} is not valid for a pipeline that does not begin with $documents, and $documents is for no collection";
         return Err(Refusal::new(Code::InvalidNamespace, text).into());
     }
-    let source = match reads.collection(&name).filter(|_| stages.is_empty()) {
+    let of_view = through(&name, None, &mut stages, &running)?;
+    let of = of_view.as_ref().unwrap_or(&name);
+    let query = query_of(call, &mut stages, of, &running)?;
+    let is_query = stages.is_empty() && of_view.is_none();
+    let source = match reads.collection(&name).filter(|_| is_query) {
         // Without other stages the query is all, and its cursor goes on by itself.
         Some(collection) => source(&reads, &collection, query, None, &call.workspace())?,
-        None => Source::Results(Box::new(Results::all(run(&name, query, stages, &running)?))),
+        None => Source::Results(Box::new(Results::all(run(of, query, stages, &running)?))),
     };
     let batch = batch.and_then(|batch| u64::try_from(batch).ok());
     first_batch(call, &reads, name, source, batch, false)

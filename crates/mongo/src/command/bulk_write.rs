@@ -292,7 +292,10 @@ impl Done {
                     .collect();
                 let news: Vec<_> = with_ids.iter().map(|it| Document(it)).collect();
                 counters.inserts.add(news.len() as u64);
-                let made = insert::insert_into(call, &target.name, &news, ordered)?;
+                let outcome = insert::insert_into(call, &target.name, &news, ordered);
+                let Some(made) = self.or_refused(at, outcome)? else {
+                    return Ok(at + 1);
+                };
                 counters.inserted.add(made.count);
                 self.inserted += made.count;
                 let mut errors = made.errors.iter().peekable();

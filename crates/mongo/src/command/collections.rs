@@ -12,8 +12,6 @@ use super::options;
 /// `create`.
 pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
     let unserved = [
-        "viewOn",
-        "pipeline",
         "collation",
         "timeseries",
         "expireAfterSeconds",
@@ -32,6 +30,8 @@ pub(super) fn create(call: &Call<'_>) -> Outcome<Builder> {
         "validator",
         "validationLevel",
         "validationAction",
+        "viewOn",
+        "pipeline",
     ];
     call.accept(&known, &unserved)?;
     let name = call.collection()?;
@@ -60,9 +60,10 @@ pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
     let mut reply = Builder::new();
     if let Some(indexes) = call.shared.store.drop_collection(&name)? {
         call.shared.tails.news(None);
-        reply
-            .count("nIndexesWas", indexes as u64)
-            .str("ns", &name.to_string());
+        if indexes > 0 {
+            reply.count("nIndexesWas", indexes as u64);
+        }
+        reply.str("ns", &name.to_string());
     }
     Ok(reply)
 }
@@ -127,14 +128,18 @@ pub(super) fn list_collections(call: &Call<'_>) -> Outcome<Builder> {
         .filter(|it| !it.name.collection.starts_with("system."))
     {
         let mut out = Builder::new();
+        let is_view = collection.options.view.is_some();
         out.str("name", &collection.name.collection)
-            .str("type", "collection");
+            .str("type", if is_view { "view" } else { "collection" });
         if !call.flag("nameOnly") {
             out.document("options", Document(&collection.options.document()));
-            out.open(Kind::Document, "info")
-                .bool("readOnly", false)
-                .binary("uuid", 4, &collection.uuid)
-                .close();
+            out.open(Kind::Document, "info").bool("readOnly", is_view);
+            if !is_view {
+                out.binary("uuid", 4, &collection.uuid);
+            }
+            out.close();
+        }
+        if !call.flag("nameOnly") && !is_view {
             out.open(Kind::Document, "idIndex").i32("v", 2);
             out.open(Kind::Document, "key")
                 .i32("_id", 1)

@@ -115,6 +115,7 @@ pub(super) fn matching(
     let Some(collection) = reads.collection(name) else {
         return Ok(Vec::new());
     };
+    collection.refuse_view()?;
     let mut ids = Vec::new();
     let mut bytes = 0;
     let query = (query, query.plan(&reads, &collection)?);

@@ -116,6 +116,7 @@ pub(super) fn compact(call: &Call<'_>) -> Outcome<Builder> {
             let text = format!("the collection {name} does not exist");
             Refusal::new(Code::NamespaceNotFound, text)
         })?;
+        collection.refuse_view()?;
         let bytes = reads.stored_bytes(&collection)?;
         let bytes = bytes.documents + bytes.indexes.iter().sum::<u64>();
         Outcome::Ok((collection, bytes))
@@ -132,10 +133,14 @@ pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
     call.accept(&["scale", "freeStorage"], &[])?;
     let scale = scale(call.body.get("scale"))?;
     let reads = call.shared.store.reads();
-    let (mut collections, mut objects, mut size, mut indexes) = (0, 0, 0, 0);
+    let (mut collections, mut views, mut objects, mut size, mut indexes) = (0, 0, 0, 0, 0);
     let mut stored = StoredBytes::default();
     for collection in reads.catalog().iter() {
         if collection.name.database != call.database {
+            continue;
+        }
+        if collection.options.view.is_some() {
+            views += 1;
             continue;
         }
         collections += 1;
@@ -151,7 +156,7 @@ pub(super) fn database_stats(call: &Call<'_>) -> Outcome<Builder> {
     reply
         .str("db", call.database)
         .count("collections", collections)
-        .count("views", 0)
+        .count("views", views)
         .count("objects", objects)
         .f64("avgObjSize", size as f64 / objects.max(1) as f64)
         .count("dataSize", size / scale)
@@ -178,6 +183,7 @@ pub(super) fn validate(call: &Call<'_>) -> Outcome<Builder> {
         )
     };
     let collection = reads.collection(&name).ok_or_else(missing)?;
+    collection.refuse_view()?;
     let outcome = reads.check(&collection);
     let mut reply = Builder::new();
     reply

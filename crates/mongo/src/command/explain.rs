@@ -1,10 +1,12 @@
 //! `explain`: the plan of a query, and what it examined.
 
 use drumlin_doc::{Builder, Document, Filter, Kind, Refusal, Value};
-use drumlin_doc_store::{Outcome, Priced};
+use drumlin_doc_store::{Name, Outcome, Priced};
 
+use crate::pipeline::of_view;
 use crate::query::{Query, each};
 
+use super::aggregate::running;
 use super::call::Call;
 use super::{aggregate, delete, find};
 
@@ -28,9 +30,12 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
         sequences: &[],
         ..*call
     };
-    let query = query_of(&of)?;
-    let name = of.collection()?;
+    let mut name = of.collection()?;
+    let mut query = query_of(&of, &mut name)?;
     let reads = call.shared.store.reads();
+    if let Some((collection, first, _)) = of_view(&name, &query, &running(&of, &reads)?)? {
+        (name, query) = (collection, first);
+    }
     let collection = reads.collection(&name);
     let plans = match &collection {
         Some(collection) => query.plans(&reads, collection)?,
@@ -100,7 +105,8 @@ fn tell(reply: &mut Builder, priced: &Priced) {
     }
 }
 
-fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {
+/// The query of a command; that of a pipeline over a view is for another collection.
+fn query_of(of: &Call<'_>, name: &mut Name) -> Result<Query, Refusal> {
     match of.name {
         "find" => find::query(of).map(|(query, _)| query),
         "count" => of.query("query"),
@@ -119,7 +125,7 @@ fn query_of(of: &Call<'_>) -> Result<Query, Refusal> {
             let filter = filter.unwrap_or(Document::EMPTY);
             Ok(Query::of(Filter::with(filter, &of.scope()?)?))
         }
-        "aggregate" => aggregate::query(of),
+        "aggregate" => aggregate::query(of, name),
         other => Err(Refusal::not_supported(format!("explain of {other}"))),
     }
 }

@@ -6,12 +6,14 @@ use drumlin_doc::{
     Builder, Code, Document, Element, Kind, Outcome as Parsed, Projection, ProjectionOf, Refusal,
     Value,
 };
-use drumlin_doc_store::{Collection, Outcome, Walk};
+use drumlin_doc_store::{Collection, Name, Outcome, Pace, Reads, Walk};
 
-use crate::cursors::{Source, Tail, Walking};
+use crate::cursors::{Results, Source, Tail, Walking};
+use crate::pipeline::{Stage, run_view};
 use crate::query::{Query, source};
 
-use super::call::{Call, is_by_id, is_of_any};
+use super::aggregate::running;
+use super::call::{Call, is_by_id, is_of_any, not_at_once};
 use super::cursor::first_batch;
 use super::shape::Shape;
 
@@ -129,6 +131,32 @@ fn tail(
     })))
 }
 
+/// What is found in a view. It is all looked for now, which the event loop has no time for.
+fn of_view(call: &Call<'_>, reads: &Reads<'_>, name: &Name, query: &Query) -> Outcome<Source> {
+    if call.pace == Pace::AtOnce {
+        return Err(not_at_once());
+    }
+    let sort = call.document("sort")?.unwrap_or(Document::EMPTY);
+    let is_natural = sort.get("$natural").is_some();
+    if call.flag("tailable") || is_natural {
+        let text = "a view takes no 'tailable' and no sort by $natural";
+        return Err(Refusal::new(Code::InvalidPipelineOperator, text).into());
+    }
+    // Projections of views are those of stages, which know fewer operators.
+    let fields = call.document("projection")?.filter(|it| !it.is_empty());
+    let fields = fields.map(|it| Projection::new(it, ProjectionOf::Stage, &call.scope()?));
+    let fields = fields.transpose().map_err(|refusal| match refusal.code {
+        Code::ProjectElemMatch => Refusal::new(Code::InvalidPipelineOperator, refusal.message),
+        _ => refusal,
+    });
+    let stages = fields?.map(Stage::Project);
+    let found = run_view(name, query, Vec::from_iter(stages), &running(call, reads)?)?;
+    Ok(match found {
+        Some(found) => Source::Results(Box::new(Results::all(found))),
+        None => Source::Ready(VecDeque::new()),
+    })
+}
+
 /// Whether it looks up one document by its `_id`, and does nothing more with it than to leave out fields.
 pub(super) fn is_lookup(call: &Call<'_>) -> bool {
     let is_plain = |name: &str, value: Value<'_>| match name {
@@ -152,7 +180,15 @@ pub(super) fn find(call: &Call<'_>) -> Outcome<Builder> {
     let (query, projection) = query(call)?;
     let batch = call.count("batchSize")?;
     let reads = call.reads();
-    let source = match reads.collection(&name) {
+    let collection = reads.collection(&name);
+    if collection
+        .as_ref()
+        .is_some_and(|it| it.options.view.is_some())
+    {
+        let found = of_view(call, &reads, &name, &query)?;
+        return first_batch(call, &reads, name, found, batch, call.flag("singleBatch"));
+    }
+    let source = match collection {
         Some(collection) if call.flag("tailable") => tail(call, &collection, query, projection)?,
         Some(collection) => source(&reads, &collection, query, projection, &call.workspace())?,
         None => Source::Ready(VecDeque::new()),

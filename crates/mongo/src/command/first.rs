@@ -14,6 +14,7 @@ pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Opti
     let Some(collection) = reads.collection(name) else {
         return Ok(None);
     };
+    collection.refuse_view()?;
     let plan = query.plan(&reads, &collection)?;
     let is_sorted = plan.is_sorted;
     let mut found = None;

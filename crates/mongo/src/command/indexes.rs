@@ -141,6 +141,7 @@ pub(super) fn list(call: &Call<'_>) -> Outcome<Builder> {
         )
     };
     let collection = call.shared.store.collection(&name).ok_or_else(missing)?;
+    collection.refuse_view()?;
     let mut id = Builder::new();
     id.i32("v", 2)
         .open(Kind::Document, "key")
@@ -197,6 +198,7 @@ pub(super) fn drop_indexes(call: &Call<'_>) -> Outcome<Builder> {
     let name = call.collection()?;
     let missing = || Refusal::new(Code::NamespaceNotFound, format!("ns not found {name}"));
     let collection = call.shared.store.collection(&name).ok_or_else(missing)?;
+    collection.refuse_view()?;
     let wanted = call
         .body
         .get("index")

@@ -1,10 +1,13 @@
 //! Options of collections: those of `create`, of `collMod`, and of what makes a collection capped.
 
-use drumlin_doc::{Builder, Code, Refusal, coerced};
+use drumlin_doc::{Builder, Code, Document, Refusal, coerced};
 use drumlin_doc_store::{
-    Bounds, CollectionOptions, Outcome, ValidationAction, ValidationLevel, Validator,
+    Bounds, CollectionOptions, Outcome, ValidationAction, ValidationLevel, Validator, View,
 };
 
+use crate::pipeline::{Pipeline, Stage};
+
+use super::aggregate::running;
 use super::call::Call;
 use super::shape::Shape;
 
@@ -81,7 +84,26 @@ pub(super) fn of_create(call: &Call<'_>) -> Result<CollectionOptions, Refusal> {
         capped: bounds,
         ..CollectionOptions::default()
     };
-    validation(call)?.apply(&mut options);
+    let is_said = |name: &str| call.body.get(name).is_some_and(|value| !value.is_null());
+    let validation = validation(call)?;
+    let (on, pipeline) = view(call)?;
+    match on {
+        None if pipeline.is_some() => {
+            let text = "'pipeline' requires 'viewOn' to also be specified";
+            return Err(invalid(text));
+        }
+        None => validation.apply(&mut options),
+        Some(_) if is_said("idIndex") => {
+            return Err(invalid("a view has no 'idIndex'"));
+        }
+        Some(on) => {
+            options.capped = None;
+            options.view = Some(View {
+                on,
+                pipeline: pipeline.unwrap_or_else(|| Document::EMPTY.0.to_vec()),
+            });
+        }
+    }
     Ok(options)
 }
 
@@ -94,6 +116,10 @@ struct SaidOfValidation {
 }
 
 impl SaidOfValidation {
+    fn is_any(&self) -> bool {
+        self.validator.is_some() || self.level.is_some() || self.action.is_some()
+    }
+
     fn apply(self, options: &mut CollectionOptions) {
         if let Some(validator) = self.validator {
             options.validator = validator;
@@ -141,12 +167,46 @@ fn validation(call: &Call<'_>) -> Result<SaidOfValidation, Refusal> {
     })
 }
 
+/// What a command says of a view: what it is of, and its pipeline, an array.
+///
+/// # Errors
+/// `TypeMismatch`, `BadValue`, `InvalidNamespace`; of stages; `OptionNotSupportedOnView` for those that write.
+fn view(call: &Call<'_>) -> Result<(Option<String>, Option<Vec<u8>>), Refusal> {
+    call.check(&[("viewOn", Shape::Text), ("pipeline", Shape::Array)])?;
+    let on = call.body.get("viewOn").and_then(|value| value.as_str());
+    if on == Some("") {
+        return Err(Refusal::bad_value("'viewOn' cannot be empty"));
+    }
+    if on.is_some_and(|on| on.starts_with(['$', '.']) || on.contains('\0')) {
+        let text = format!("Invalid namespace for 'viewOn': {}", on.unwrap_or_default());
+        return Err(Refusal::new(Code::InvalidNamespace, text));
+    }
+    let given = call.body.get("pipeline").filter(|value| !value.is_null());
+    let Some(given) = given else {
+        return Ok((on.map(str::to_owned), None));
+    };
+    let stages = call.documents("pipeline")?;
+    for stage in &stages {
+        let first = stage.iter().next();
+        let name = first.map(|it| it.name_str()).unwrap_or_default();
+        if matches!(name, "$out" | "$merge") {
+            let text = format!("The aggregation stage {name} cannot be used in a view definition");
+            return Err(Refusal::new(Code::OptionNotSupportedOnView, text));
+        }
+    }
+    let reads = call.shared.store.reads();
+    let parsed = Pipeline::parse(&stages, &running(call, &reads)?)?;
+    if matches!(parsed.first(), Some(Stage::Documents(_))) {
+        let text = "$documents is not of a collection: there is no view of it";
+        return Err(Refusal::new(Code::InvalidNamespace, text));
+    }
+    Ok((on.map(str::to_owned), Some(given.bytes.to_vec())))
+}
+
 /// `collMod`.
 pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
     let unserved = [
         "index",
-        "viewOn",
-        "pipeline",
         "expireAfterSeconds",
         "changeStreamPreAndPostImages",
         "timeseries",
@@ -159,6 +219,8 @@ pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
         "validator",
         "validationLevel",
         "validationAction",
+        "viewOn",
+        "pipeline",
     ];
     call.accept(&known, &unserved)?;
     call.check(&[("cappedSize", Shape::Number), ("cappedMax", Shape::Number)])?;
@@ -166,7 +228,25 @@ pub(super) fn modify(call: &Call<'_>) -> Outcome<Builder> {
     let size_bytes = size(call, "cappedSize")?;
     let documents_max = documents_max(call, "cappedMax")?;
     let validation = validation(call)?;
+    let (on, pipeline) = view(call)?;
+    let is_of_view = on.is_some() || pipeline.is_some();
+    let is_of_collection = size_bytes.is_some() || documents_max.is_some() || validation.is_any();
     call.shared.store.change_options(&name, |options| {
+        match &mut options.view {
+            None if is_of_view => {
+                let text = "only a view has 'viewOn' and 'pipeline'";
+                return Err(invalid(text));
+            }
+            Some(_) if is_of_collection => {
+                let text = "a view has no options but 'viewOn' and 'pipeline'";
+                return Err(invalid(text));
+            }
+            Some(view) => {
+                view.on = on.unwrap_or_else(|| view.on.clone());
+                view.pipeline = pipeline.unwrap_or_else(|| view.pipeline.clone());
+            }
+            None => {}
+        }
         match &mut options.capped {
             None if size_bytes.is_some() || documents_max.is_some() => {
                 let text = "only a capped collection has 'cappedSize' and 'cappedMax'";

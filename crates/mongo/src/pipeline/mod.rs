@@ -10,8 +10,10 @@ mod sample;
 mod stage;
 mod unwind;
 mod update;
+mod view;
 
-pub(crate) use run::{run, take};
+pub(crate) use run::{of_view, run, run_view, take};
 pub(crate) use running::Running;
 pub(crate) use stage::{Pipeline, Stage};
 pub(crate) use update::UpdatePipeline;
+pub(crate) use view::through;

@@ -4,12 +4,13 @@ use drumlin_doc::{Builder, Code, Document, Expression, Filter, Kind, OwnedValue,
 use drumlin_doc_store::{Name, Outcome};
 
 use crate::query::{Query, each, sorted};
-use crate::sorting::{Sorted, too_much};
+use crate::sorting::{Sorted, Sorter, too_much};
 use crate::wire::limits::STAGE_BYTES_MAX;
 
 use super::lookup::{self, Lookup, Union};
 use super::running::Running;
 use super::stage::{Pipeline, Stage};
+use super::view::through;
 
 /// What a pipeline makes of those documents of a collection that the filter finds.
 pub(crate) fn over(
@@ -18,6 +19,12 @@ pub(crate) fn over(
     mut stages: Vec<Stage>,
     running: &Running<'_>,
 ) -> Outcome<Vec<Vec<u8>>> {
+    if let Some(collection) = through(name, Some(&filter), &mut stages, running)? {
+        let mut query = Query::of(Filter::And(Vec::new()));
+        take(&mut query, &mut stages, &collection, running)?;
+        let made = run(&collection, query, stages, running)?;
+        return made.collect("the result of a pipeline within another");
+    }
     let mut query = Query::of(filter);
     take(&mut query, &mut stages, name, running)?;
     run(name, query, stages, running)?.collect("the result of a pipeline within another")
@@ -106,6 +113,53 @@ pub(crate) fn run(
         })?;
     }
     pipeline.finish(running)
+}
+
+/// A query of a view as one of the collection that it stands for, and the stages behind it; `None` where it is none.
+///
+/// # Errors
+/// Of the stages.
+pub(crate) fn of_view(
+    name: &Name,
+    query: &Query,
+    running: &Running<'_>,
+) -> Result<Option<(Name, Query, Vec<Stage>)>, Refusal> {
+    let mut stages = Vec::new();
+    if !query.sort.is_empty() {
+        let sorter = Sorter::new(query.sort.clone(), u64::MAX, &running.workspace);
+        stages.push(Stage::Sort(sorter));
+    }
+    if query.skip > 0 {
+        stages.push(Stage::Skip(query.skip));
+    }
+    if query.limit < u64::MAX {
+        stages.push(Stage::Limit(query.limit));
+    }
+    let filter = Some(&query.filter);
+    let Some(collection) = through(name, filter, &mut stages, running)? else {
+        return Ok(None);
+    };
+    let mut first = Query::of(Filter::And(Vec::new()));
+    first.hint.clone_from(&query.hint);
+    take(&mut first, &mut stages, &collection, running)?;
+    Ok(Some((collection, first, stages)))
+}
+
+/// What a query finds in a view, through more stages; `None` where it is none.
+///
+/// # Errors
+/// Of the stages; of the engine.
+pub(crate) fn run_view(
+    name: &Name,
+    query: &Query,
+    more: Vec<Stage>,
+    running: &Running<'_>,
+) -> Outcome<Option<Sorted>> {
+    let Some((collection, query, mut stages)) = of_view(name, query, running)? else {
+        return Ok(None);
+    };
+    stages.extend(more);
+    run(&collection, query, stages, running).map(Some)
 }
 
 impl Pipeline {

@@ -1,0 +1,328 @@
+//! Goal: validators refuse what they are to refuse and say why, and views are what their pipelines make. Method: commands as JSON on a
+//! store in memory, and their replies.
+
+mod embedded;
+
+use drumlin_doc::{Code, Document};
+
+use embedded::json::doc;
+use embedded::{all, open, run};
+
+/// Whether two documents say the same, in whatever order.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let sorted = |it: &[u8]| {
+        let text = drumlin_doc::show(Document(it).as_value());
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(a) == sorted(b)
+}
+
+/// The `errInfo` of a reply: of its first write error, or its own.
+fn error_info(reply: &[u8]) -> Vec<u8> {
+    let errors = Document(reply)
+        .get("writeErrors")
+        .and_then(|it| it.as_array());
+    let first = errors.and_then(|it| it.iter().next()?.value.as_document());
+    let of = first.unwrap_or(Document(reply));
+    let info = of.get("errInfo").and_then(|it| it.as_document());
+    info.expect("what is wrong").0.to_vec()
+}
+
+#[test]
+fn what_does_not_pass_the_validator_is_refused_with_the_reason() {
+    let server = open();
+    let create = r#"{"create": "c", "validator": {"$jsonSchema": {"bsonType": "object", "required": ["name", "n"], "properties": {
+        "name": {"bsonType": "string", "description": "who", "maxLength": 5},
+        "n": {"bsonType": "int", "minimum": 0},
+        "in": {"bsonType": "object", "properties": {"x": {"enum": [1, 2]}}, "additionalProperties": false}}}}}"#;
+    assert_eq!(run(&server, create).1, 0);
+    let insert = |document: &str, more: &str| {
+        run(
+            &server,
+            &format!(r#"{{"insert": "c", "documents": [{document}]{more}}}"#),
+        )
+        .0
+    };
+    let count = |reply: &[u8]| Document(reply).get("n").and_then(|it| it.as_whole());
+    assert_eq!(
+        count(&insert(
+            r#"{"_id": 1, "name": "a", "n": 1, "in": {"x": 1}}"#,
+            ""
+        )),
+        Some(1)
+    );
+    let wrong = r#"{"_id": 2, "n": -1, "name": "longer", "in": {"x": 3, "y": 1}}"#;
+    let reply = insert(wrong, "");
+    assert_eq!(count(&reply), Some(0));
+    let expected = doc(
+        r#"{"failingDocumentId": 2, "details": {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [
+        {"operatorName": "properties", "propertiesNotSatisfied": [
+            {"propertyName": "name", "description": "who", "details": [
+                {"operatorName": "maxLength", "specifiedAs": {"maxLength": 5}, "reason": "specified string length was not satisfied", "consideredValue": "longer"}]},
+            {"propertyName": "n", "details": [
+                {"operatorName": "minimum", "specifiedAs": {"minimum": 0}, "reason": "comparison failed", "consideredValue": -1}]},
+            {"propertyName": "in", "details": [
+                {"operatorName": "additionalProperties", "specifiedAs": {"additionalProperties": false}},
+                {"operatorName": "properties", "propertiesNotSatisfied": [
+                    {"propertyName": "x", "details": [
+                        {"operatorName": "enum", "specifiedAs": {"enum": [1, 2]}, "reason": "value was not found in enum", "consideredValue": 3}]}]}]}]}]}}"#,
+    );
+    let told = error_info(&reply);
+    assert!(
+        same(&told, &expected),
+        "{}",
+        drumlin_doc::show(Document(&told).as_value())
+    );
+    let reply = insert(r#"{"_id": 3, "n": 1}"#, "");
+    let required = doc(
+        r#"{"failingDocumentId": 3, "details": {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [
+        {"operatorName": "required", "specifiedAs": {"required": ["name", "n"]}, "missingProperties": ["name"]}]}}"#,
+    );
+    assert!(same(&error_info(&reply), &required));
+    // Who says so writes what is wrong; in a moderate collection such a document may be changed.
+    assert_eq!(
+        count(&insert(wrong, r#", "bypassDocumentValidation": true"#)),
+        Some(1)
+    );
+    let update = |id: i32| {
+        let text = format!(
+            r#"{{"findAndModify": "c", "query": {{"_id": {id}}}, "update": {{"$set": {{"n": "text"}}}}}}"#
+        );
+        run(&server, &text)
+    };
+    assert_eq!(update(2).1, Code::DocumentValidationFailure.number());
+    assert_eq!(
+        run(
+            &server,
+            r#"{"collMod": "c", "validationLevel": "moderate"}"#
+        )
+        .1,
+        0
+    );
+    assert_eq!(update(2).1, 0);
+    let (reply, code) = update(1);
+    assert_eq!(code, Code::DocumentValidationFailure.number());
+    error_info(&reply);
+    for lax in [
+        r#"{"collMod": "c", "validationLevel": "off"}"#,
+        r#"{"collMod": "c", "validationLevel": "strict", "validationAction": "warn"}"#,
+        r#"{"collMod": "c", "validationAction": "error", "validator": {}}"#,
+    ] {
+        assert_eq!(run(&server, lax).1, 0);
+        assert_eq!(update(1).1, 0, "{lax}");
+    }
+}
+
+#[test]
+fn a_validator_of_conditions_tells_which_of_them_failed() {
+    let server = open();
+    let create = r#"{"create": "c", "validator": {"a": {"$gte": 5}, "b": {"$exists": true}}}"#;
+    assert_eq!(run(&server, create).1, 0);
+    let (reply, _) = run(
+        &server,
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": 3}]}"#,
+    );
+    let expected = doc(
+        r#"{"failingDocumentId": 1, "details": {"operatorName": "$and", "clausesNotSatisfied": [
+        {"index": 0, "details": {"operatorName": "$gte", "specifiedAs": {"a": {"$gte": 5}}, "reason": "comparison failed", "consideredValue": 3}},
+        {"index": 1, "details": {"operatorName": "$exists", "specifiedAs": {"b": {"$exists": true}}, "reason": "path does not exist"}}]}}"#,
+    );
+    let told = error_info(&reply);
+    let shown = drumlin_doc::show(Document(&told).as_value());
+    assert!(same(&told, &expected), "{shown}");
+    for (refused, code) in [
+        (
+            r#"{"create": "d", "validator": {"a": {"$near": [0, 0]}}}"#,
+            Code::NearNotAllowed,
+        ),
+        (
+            r#"{"create": "d", "validator": {"$expr": {"$gt": ["$t", "$$NOW"]}}}"#,
+            Code::CommandNotSupported,
+        ),
+        (
+            r#"{"create": "d", "validator": {"a": {"$nothing": 1}}}"#,
+            Code::BadValue,
+        ),
+        (r#"{"create": "d", "validator": 1}"#, Code::TypeMismatch),
+        (
+            r#"{"create": "d", "validationLevel": "lax"}"#,
+            Code::BadValue,
+        ),
+        (
+            r#"{"create": "d", "validationAction": "errorAndLog"}"#,
+            Code::CommandNotSupported,
+        ),
+    ] {
+        assert_eq!(run(&server, refused).1, code.number(), "{refused}");
+    }
+}
+
+/// The documents of the first batch of a reply.
+fn first_batch(reply: &[u8]) -> Vec<Vec<u8>> {
+    let cursor = Document(reply)
+        .get("cursor")
+        .and_then(|it| it.as_document());
+    let batch = cursor.and_then(|it| it.get("firstBatch")?.as_array());
+    let documents = batch.expect("a batch").iter();
+    documents.map(|it| it.value.bytes.to_vec()).collect()
+}
+
+#[test]
+fn a_view_is_what_its_pipeline_makes_and_is_not_written() {
+    let server = open();
+    let ok = |command: &str| {
+        let (reply, code) = run(&server, command);
+        assert_eq!(code, 0, "{command}");
+        reply
+    };
+    ok(
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": "x"}, {"_id": 2, "a": 2, "b": "y"}, {"_id": 3, "a": 3, "b": "x"}, {"_id": 4, "a": 4, "b": "x"}]}"#,
+    );
+    ok(
+        r#"{"create": "large", "viewOn": "c", "pipeline": [{"$match": {"a": {"$gt": 1}}}, {"$addFields": {"d": {"$multiply": ["$a", 2]}}}]}"#,
+    );
+    // A view of a view, and one that reads another one beside its own.
+    ok(
+        r#"{"create": "x", "viewOn": "large", "pipeline": [{"$match": {"b": "x"}}, {"$project": {"d": 1}}]}"#,
+    );
+    ok(
+        r#"{"create": "joined", "viewOn": "c", "pipeline": [{"$lookup": {"from": "x", "localField": "_id", "foreignField": "_id", "as": "of_x"}}, {"$unionWith": "x"}]}"#,
+    );
+    let x = [r#"{"_id": 3, "d": 6}"#, r#"{"_id": 4, "d": 8}"#].map(doc);
+    assert_eq!(all(&server, "x"), x);
+    let found = ok(
+        r#"{"find": "x", "filter": {"d": {"$gte": 6}}, "sort": {"d": -1}, "skip": 1, "limit": 5, "projection": {"_id": 0}}"#,
+    );
+    assert_eq!(first_batch(&found), [doc(r#"{"d": 6}"#)]);
+    let made = ok(
+        r#"{"aggregate": "x", "pipeline": [{"$group": {"_id": null, "sum": {"$sum": "$d"}}}], "cursor": {}}"#,
+    );
+    assert_eq!(first_batch(&made), [doc(r#"{"_id": null, "sum": 14}"#)]);
+    assert_eq!(all(&server, "joined").len(), 4 + 2);
+    let of_x = ok(
+        r#"{"aggregate": "joined", "pipeline": [{"$match": {"of_x.d": 8}}, {"$project": {"a": 1}}], "cursor": {}}"#,
+    );
+    assert_eq!(first_batch(&of_x), [doc(r#"{"_id": 4, "a": 4}"#)]);
+    let number = |reply: &[u8]| Document(reply).get("n").and_then(|it| it.as_whole());
+    assert_eq!(number(&ok(r#"{"count": "x"}"#)), Some(2));
+    assert_eq!(
+        number(&ok(r#"{"count": "large", "query": {"b": "x"}, "skip": 1}"#)),
+        Some(1)
+    );
+    let values = ok(r#"{"distinct": "large", "key": "b"}"#);
+    let values = Document(&values).get("values").and_then(|it| it.as_array());
+    assert_eq!(values.map(|it| it.iter().count()), Some(2));
+    let explain = r#"{"explain": {"count": "large", "query": {"_id": 3}}}"#;
+    let explained = drumlin_doc::show(Document(&ok(explain)).as_value());
+    assert!(
+        explained.contains(r#"namespace: "d.c""#) && explained.contains("nReturned: 3"),
+        "{explained}"
+    );
+    for refused in [
+        r#"{"insert": "x", "documents": [{"_id": 9}]}"#,
+        r#"{"findAndModify": "x", "query": {}, "remove": true}"#,
+        r#"{"createIndexes": "x", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#,
+        r#"{"dropIndexes": "x", "index": "*"}"#,
+        r#"{"listIndexes": "x"}"#,
+        r#"{"collStats": "x"}"#,
+        r#"{"aggregate": "x", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}"#,
+        r#"{"validate": "x"}"#,
+        r#"{"convertToCapped": "x", "size": 1000}"#,
+    ] {
+        let code = run(&server, refused).1;
+        assert_eq!(code, Code::CommandNotSupportedOnView.number(), "{refused}");
+    }
+    for statement in [
+        r#"{"update": "x", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "upsert": true}]}"#,
+        r#"{"delete": "x", "deletes": [{"q": {}, "limit": 0}]}"#,
+    ] {
+        let (reply, _) = run(&server, statement);
+        let errors = Document(&reply)
+            .get("writeErrors")
+            .and_then(|it| it.as_array());
+        let first = errors.and_then(|it| it.iter().next()?.value.as_document());
+        let code = first.and_then(|it| it.get("code")?.as_whole());
+        let expected = Code::CommandNotSupportedOnView.number();
+        assert_eq!(code, Some(i64::from(expected)), "{statement}");
+    }
+    ok(r#"{"collMod": "x", "pipeline": [{"$match": {"b": "y"}}]}"#);
+    assert_eq!(
+        all(&server, "x"),
+        [doc(r#"{"_id": 2, "a": 2, "b": "y", "d": 4}"#)]
+    );
+    let listed = ok(r#"{"listCollections": 1, "filter": {"type": "view"}, "nameOnly": true}"#);
+    let names = ["joined", "large", "x"]
+        .map(|name| doc(&format!(r#"{{"name": "{name}", "type": "view"}}"#)));
+    assert_eq!(first_batch(&listed), names);
+    ok(r#"{"drop": "large"}"#);
+    assert_eq!(
+        all(&server, "x"),
+        Vec::<Vec<u8>>::new(),
+        "of what is not there"
+    );
+}
+
+#[test]
+fn views_make_no_circle_and_no_tower() {
+    let server = open();
+    let create = |name: &str, on: &str, pipeline: &str| {
+        let text = format!(r#"{{"create": "{name}", "viewOn": "{on}", "pipeline": {pipeline}}}"#);
+        run(&server, &text).1
+    };
+    assert_eq!(
+        create("self", "self", "[]"),
+        Code::GraphContainsCycle.number()
+    );
+    assert_eq!(create("a", "b", "[]"), 0);
+    assert_eq!(create("b", "a", "[]"), Code::GraphContainsCycle.number());
+    let reads_a = r#"[{"$facet": {"f": [{"$unionWith": {"coll": "other", "pipeline": [{"$lookup": {"from": "a", "pipeline": [], "as": "x"}}]}}]}}]"#;
+    assert_eq!(create("b", "c", reads_a), Code::GraphContainsCycle.number());
+    assert_eq!(create("b", "c", "[]"), 0);
+    let circle = run(&server, r#"{"collMod": "b", "viewOn": "a"}"#).1;
+    assert_eq!(circle, Code::GraphContainsCycle.number());
+    assert_eq!(create("v1", "c", "[]"), 0);
+    for at in 2..=20 {
+        assert_eq!(create(&format!("v{at}"), &format!("v{}", at - 1), "[]"), 0);
+    }
+    let deep = Code::ViewDepthLimitExceeded.number();
+    assert_eq!(create("v21", "v20", "[]"), deep);
+    assert_eq!(
+        run(&server, r#"{"insert": "c", "documents": [{"_id": 1}]}"#).1,
+        0
+    );
+    assert_eq!(all(&server, "v20"), [doc(r#"{"_id": 1}"#)]);
+    // What is put below them makes them deeper: then they are not read.
+    assert_eq!(run(&server, r#"{"drop": "c"}"#).1, 0);
+    assert_eq!(create("c", "ground", "[]"), 0);
+    assert_eq!(run(&server, r#"{"find": "v20"}"#).1, deep);
+    assert_eq!(run(&server, r#"{"find": "v19"}"#).1, 0);
+    for (refused, code) in [
+        (r#"{"create": "w", "pipeline": []}"#, Code::InvalidOptions),
+        (r#"{"create": "w", "viewOn": ""}"#, Code::BadValue),
+        (
+            r#"{"create": "w", "viewOn": "c", "pipeline": [{"$out": "d"}]}"#,
+            Code::OptionNotSupportedOnView,
+        ),
+        (
+            r#"{"create": "w", "viewOn": "c", "pipeline": [{"$nothing": 1}]}"#,
+            Code::UnknownStage,
+        ),
+        (
+            r#"{"create": "a", "viewOn": "other"}"#,
+            Code::NamespaceExists,
+        ),
+        (r#"{"create": "a"}"#, Code::NamespaceExists),
+        (
+            r#"{"find": "a", "tailable": true}"#,
+            Code::InvalidPipelineOperator,
+        ),
+        (
+            r#"{"collMod": "a", "validator": {"x": 1}}"#,
+            Code::InvalidOptions,
+        ),
+    ] {
+        assert_eq!(run(&server, refused).1, code.number(), "{refused}");
+    }
+}
