@@ -16,8 +16,11 @@ mod changes;
 mod claims;
 pub mod drive;
 mod input;
+#[path = "../../doc/tests/doc/json.rs"]
+mod json;
 mod models;
 mod mongo;
+mod mongo_operators;
 mod mutate;
 mod redis;
 mod reseal;

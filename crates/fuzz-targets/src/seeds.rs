@@ -217,6 +217,7 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     let made = made.chain(crate::claims::seeds());
     for (target, name, bytes) in made
         .chain(crate::mongo::seeds())
+        .chain(crate::mongo_operators::seeds())
         .chain(crate::changes::seeds())
         .chain(crate::redis::seeds())
         .chain(crate::resp::seeds())
