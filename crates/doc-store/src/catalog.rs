@@ -195,7 +195,8 @@ impl Collection {
         };
         let options = options.ok_or_else(damaged)?;
         // The documents of a capped collection are found by that index.
-        let has_ids = indexes.first().is_some_and(|index| index.name == "_id_");
+        let is_of_ids = |index: &Arc<Index>| index.is_same(&Index::of_id(index.ident));
+        let has_ids = indexes.first().is_some_and(is_of_ids);
         if options.capped.is_some() != has_ids {
             return Err(damaged());
         }

@@ -175,6 +175,13 @@ impl Index {
         }
     }
 
+    /// Whether it has the entries that `other` has, but for its ident.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let options = |it: &Self| (it.unique, it.sparse, it.expire_after_seconds);
+        (&self.name, &self.key, options(self)) == (&other.name, &other.key, options(other))
+            && self.partial == other.partial
+    }
+
     /// Whether it is multikey.
     pub fn is_multikey(&self) -> bool {
         self.multikey.load(Ordering::Acquire)

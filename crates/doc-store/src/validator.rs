@@ -2,6 +2,8 @@
 
 use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal, Scope, unmet};
 
+/// Longest document that is looked at for what it does not meet: each part of a validator does so anew.
+const LOOKED_AT_BYTES_MAX: usize = 256 << 10;
 /// Longest part of a refusal that says what is not met: a command may have a hundred thousand of them.
 const DETAILS_BYTES_MAX: usize = 4 << 10;
 
@@ -80,13 +82,16 @@ impl Validator {
     /// # Errors
     /// Of its expressions.
     pub(crate) fn refusal(&self, document: Document<'_>) -> Result<Refusal, Refusal> {
-        let details = unmet(Document(&self.given), document)?;
+        let details = match document.0.len() <= LOOKED_AT_BYTES_MAX {
+            true => Some(unmet(Document(&self.given), document)?),
+            false => None,
+        };
         let mut out = Builder::new();
         out.open(Kind::Document, "errInfo");
         if let Some(id) = document.get("_id") {
             out.value("failingDocumentId", id);
         }
-        if details.len() <= DETAILS_BYTES_MAX {
+        if let Some(details) = details.filter(|it| it.len() <= DETAILS_BYTES_MAX) {
             out.document("details", Document(&details));
         }
         out.close();

@@ -56,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     ("model_file", targets::model::run_file),
     ("model_frame", targets::model_frame::run),
     ("mongo_bson", targets::mongo::run_bson),
+    ("mongo_catalog", targets::mongo_catalog::run),
     ("mongo_filter", targets::mongo::run_filter),
     ("mongo_keystring", targets::mongo::run_keystring),
     ("mongo_message", targets::mongo::run_message),

@@ -1,6 +1,13 @@
 //! Seeds for the targets of `drumlin_doc`: documents of all types; filters and updates, each with a document behind it.
 
+use std::sync::Arc;
+
 use drumlin_doc::{Builder, Document, Kind, Value};
+use drumlin_doc_store::{
+    Bounds, CollectionOptions, Name, NewIndex, PlaceOptions, ValidationLevel, Validator, View,
+};
+
+use crate::targets::mongo_catalog;
 
 fn of(fill: impl FnOnce(&mut Builder)) -> Vec<u8> {
     let mut out = Builder::new();
@@ -76,7 +83,7 @@ fn message(fill: impl FnOnce(&mut Builder)) -> Vec<u8> {
     [bytes, body].concat()
 }
 
-fn conversations() -> [(&'static str, Vec<Vec<u8>>); 3] {
+fn conversations() -> [(&'static str, Vec<Vec<u8>>); 4] {
     let insert = message(|out| {
         out.str("insert", "c").open(Kind::Array, "documents");
         for (name, id) in [("0", 1), ("1", 2), ("2", 3)] {
@@ -150,13 +157,40 @@ fn conversations() -> [(&'static str, Vec<Vec<u8>>); 3] {
     let drop_it = message(|out| {
         out.str("drop", "c");
     });
+    let capped = message(|out| {
+        out.str("create", "c")
+            .bool("capped", true)
+            .i32("size", 4096);
+        out.open(Kind::Document, "validator")
+            .open(Kind::Document, "_id")
+            .str("$type", "int")
+            .close()
+            .close();
+    });
+    let view = message(|out| {
+        out.str("create", "v").str("viewOn", "c");
+        out.open(Kind::Array, "pipeline")
+            .open(Kind::Document, "0")
+            .i32("$limit", 1)
+            .close()
+            .close();
+    });
+    let tail = message(|out| {
+        out.str("find", "c")
+            .bool("tailable", true)
+            .i32("batchSize", 1);
+    });
+    let change = message(|out| {
+        out.str("collMod", "c").i32("cappedMax", 1);
+    });
     [
         ("hello", vec![hello]),
         (
             "writes",
             vec![index, insert.clone(), update, modify, find, drop_it],
         ),
-        ("pipeline", vec![insert, pipeline]),
+        ("pipeline", vec![insert.clone(), pipeline]),
+        ("collections", vec![capped, insert, view, tail, change]),
     ]
 }
 
@@ -225,6 +259,8 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             .close();
     });
     let with = |first: &[u8]| [first, &document].concat();
+    let entries = entries().into_iter();
+    let entries = entries.map(|(name, entry)| ("mongo_catalog", name.to_owned(), entry));
     let conversations = conversations().into_iter();
     let conversations =
         conversations.map(|(name, messages)| ("mongo_message", name.to_owned(), messages.concat()));
@@ -249,7 +285,69 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         let bytes = [pipeline.as_slice(), &document, &document, &all_types()].concat();
         ("mongo_pipeline", name.to_owned(), bytes)
     });
-    conversations.chain(documents).chain(pipelines).collect()
+    let others = documents.into_iter().chain(pipelines);
+    conversations.chain(others).chain(entries).collect()
+}
+
+/// Entries of the catalog, as a store writes them.
+fn entries() -> Vec<(&'static str, Vec<u8>)> {
+    let filter = of(|out| {
+        out.open(Kind::Document, "a").i32("$gt", 1).close();
+    });
+    let pipeline = of(|out| {
+        out.open(Kind::Document, "0")
+            .document("$match", Document(&filter))
+            .close();
+    });
+    let capped = CollectionOptions {
+        capped: Some(Bounds {
+            size_bytes: 4096,
+            documents_max: Some(10),
+        }),
+        ..CollectionOptions::default()
+    };
+    let validated = CollectionOptions {
+        validator: Some(Validator::new(Document(&filter)).expect("a filter")),
+        validation_level: Some(ValidationLevel::Moderate),
+        ..CollectionOptions::default()
+    };
+    let view = CollectionOptions {
+        view: Some(View {
+            on: "other".to_owned(),
+            pipeline,
+        }),
+        ..CollectionOptions::default()
+    };
+    let index = NewIndex {
+        name: "a_1".to_owned(),
+        key: of(|out| {
+            out.i32("a", 1);
+        }),
+        unique: true,
+        partial: Some(filter),
+        expire_after_seconds: Some(60),
+        sparse: false,
+        place_options: PlaceOptions::default(),
+    };
+    let plain = CollectionOptions::default();
+    let all = [
+        ("plain", plain),
+        ("capped", capped),
+        ("validated", validated),
+        ("view", view),
+    ];
+    let name = Name::new("d", "c");
+    let entry = |(kind, options)| {
+        let store = mongo_catalog::open(&Arc::default()).expect("opens");
+        store.create_with(&name, options).expect("creates");
+        if kind != "view" {
+            let built = store.create_indexes(&name, std::slice::from_ref(&index));
+            built.expect("builds");
+        }
+        let entry = store.db().get(mongo_catalog::KEY).expect("reads");
+        (kind, entry.expect("an entry").to_vec())
+    };
+    all.into_iter().map(entry).collect()
 }
 
 /// A stage of a pipeline, of one operator.

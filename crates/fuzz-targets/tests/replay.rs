@@ -70,7 +70,7 @@ const SCRIPT: Bounds = Bounds {
     total: (1 << 30, 4096),
 };
 /// Targets with other bounds than [`DECODER`].
-const BOUNDS: [(&str, Bounds); 13] = [
+const BOUNDS: [(&str, Bounds); 14] = [
     (
         // A decoder of bzip2 takes much each time, and all records are read in many ways.
         "blob_file",
@@ -89,6 +89,7 @@ const BOUNDS: [(&str, Bounds); 13] = [
         },
     ),
     ("db_ops", WITH_BUFFERS),
+    ("mongo_catalog", WITH_BUFFERS),
     ("mongo_message", WITH_BUFFERS),
     ("mongo_pipeline", WITH_BUFFERS),
     (

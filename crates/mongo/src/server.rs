@@ -275,7 +275,8 @@ impl Server {
 
     fn answered(&mut self, id: u64, left: Left) {
         let Some(client) = self.clients.get(&id) else {
-            return;
+            // It may have begun to wait after it was forgotten.
+            return self.shared.forget(id);
         };
         match left {
             Left::Rest => {}

@@ -319,6 +319,10 @@ fn views_make_no_circle_and_no_tower() {
             Code::InvalidPipelineOperator,
         ),
         (
+            r#"{"find": "a", "projection": {"x": {"$elemMatch": {"y": 1}}}}"#,
+            Code::InvalidPipelineOperator,
+        ),
+        (
             r#"{"collMod": "a", "validator": {"x": 1}}"#,
             Code::InvalidOptions,
         ),

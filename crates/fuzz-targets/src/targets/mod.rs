@@ -20,6 +20,7 @@ pub(crate) mod memtable;
 pub(crate) mod model;
 pub(crate) mod model_frame;
 pub(crate) mod mongo;
+pub(crate) mod mongo_catalog;
 pub(crate) mod names;
 pub(crate) mod options_file;
 pub(crate) mod properties;

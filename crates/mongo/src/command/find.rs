@@ -146,7 +146,7 @@ fn of_view(call: &Call<'_>, reads: &Reads<'_>, name: &Name, query: &Query) -> Ou
     let fields = call.document("projection")?.filter(|it| !it.is_empty());
     let fields = fields.map(|it| Projection::new(it, ProjectionOf::Stage, &call.scope()?));
     let fields = fields.transpose().map_err(|refusal| match refusal.code {
-        Code::ProjectElemMatch => Refusal::new(Code::InvalidPipelineOperator, refusal.message),
+        Code::UnknownProjection => Refusal::new(Code::InvalidPipelineOperator, refusal.message),
         _ => refusal,
     });
     let stages = fields?.map(Stage::Project);
