@@ -102,17 +102,14 @@ impl Store {
         manner: Manner,
     ) -> Outcome<Option<Inserted>> {
         let mut done = Inserted::default();
-        let mut at = 0;
+        let (mut at, mut most) = (0, BATCH_DOCUMENTS_MAX);
         while at < documents.len() {
             let rest = documents.get(at..).unwrap_or_default();
             let mut bytes = 0;
-            let fits = rest
-                .iter()
-                .take(BATCH_DOCUMENTS_MAX)
-                .take_while(|document| {
-                    bytes += document.0.len();
-                    bytes <= BATCH_BYTES_MAX
-                });
+            let fits = rest.iter().take(most).take_while(|document| {
+                bytes += document.0.len();
+                bytes <= BATCH_BYTES_MAX
+            });
             let count = fits.count().max(1);
             if manner.pace == Pace::AtOnce && count < documents.len() {
                 return Err(not_at_once().into());
@@ -121,6 +118,10 @@ impl Store {
             let Some((part, count)) = self.insert_batch(name, batch, ordered, manner)? else {
                 return Ok(None);
             };
+            // A capped collection takes one at a time: no more need be counted.
+            if count < batch.len() {
+                most = 1;
+            }
             let has_failed = !part.errors.is_empty();
             done.count += part.count;
             done.errors.extend(
