@@ -330,3 +330,52 @@ fn views_make_no_circle_and_no_tower() {
         assert_eq!(run(&server, refused).1, code.number(), "{refused}");
     }
 }
+
+#[test]
+fn what_else_is_done_to_a_capped_collection_is_done_to_it_too() {
+    let server = open();
+    let ok = |command: &str| {
+        let (reply, code) = run(&server, command);
+        assert_eq!(code, 0, "{command}");
+        reply
+    };
+    ok(r#"{"create": "c", "capped": true, "size": 100000, "max": 4}"#);
+    ok(
+        r#"{"createIndexes": "c", "indexes": [{"key": {"at": "2dsphere"}, "name": "at"}, {"key": {"tags": 1}, "name": "tags"}]}"#,
+    );
+    for id in [9, 7, 5, 3, 1] {
+        let text = format!(
+            r#"{{"insert": "c", "documents": [{{"_id": {id}, "at": [{id}, 0], "tags": ["all", {id}]}}]}}"#
+        );
+        ok(&text);
+    }
+    let ids = |reply: &[u8]| {
+        let batch = first_batch(reply);
+        let ids = batch.iter().map(|it| Document(it).get("_id")?.as_whole());
+        ids.map(|id| id.expect("a number")).collect::<Vec<_>>()
+    };
+    let find = |filter: &str| ids(&ok(&format!(r#"{{"find": "c", "filter": {filter}}}"#)));
+    assert_eq!(find("{}"), [7, 5, 3, 1]);
+    let near = |x: &str| {
+        format!(
+            r#"{{"at": {{"$near": {{"$geometry": {{"type": "Point", "coordinates": [{x}, 0]}}}}}}}}"#
+        )
+    };
+    assert_eq!(find(&near("8")), [7, 5, 3, 1]);
+    assert_eq!(find(&near("2.5")), [3, 1, 5, 7]);
+    assert_eq!(find(r#"{"tags": "all"}"#).len(), 4);
+    assert_eq!(find(r#"{"_id": {"$gte": 3, "$lt": 7}}"#), [3, 5]);
+    assert_eq!(find(r#"{"_id": {"$in": [1, 9, 7]}}"#).len(), 2);
+    let last = r#"{"findAndModify": "c", "query": {"tags": "all"}, "sort": {"at": -1}, "update": {"$set": {"tags": ["none"]}}}"#;
+    ok(last);
+    assert_eq!(find(r#"{"tags": "none"}"#), [7]);
+    ok(
+        r#"{"update": "c", "updates": [{"q": {"_id": 20}, "u": {"$set": {"tags": "all"}}, "upsert": true}]}"#,
+    );
+    assert_eq!(find("{}"), [5, 3, 1, 20], "what is made anew is the last");
+    ok(r#"{"delete": "c", "deletes": [{"q": {"tags": "all", "_id": {"$lt": 4}}, "limit": 0}]}"#);
+    assert_eq!(find("{}"), [5, 20]);
+    let valid = ok(r#"{"validate": "c"}"#);
+    let is_valid = Document(&valid).get("valid").and_then(|it| it.as_bool());
+    assert_eq!(is_valid, Some(true));
+}
