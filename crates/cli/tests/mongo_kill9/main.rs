@@ -5,6 +5,7 @@
 //! compared with the replies, walked, counted, validated and looked up by each index. `MONGO_KILLS` says how often, 5 times otherwise;
 //! `MONGO_SEED` is where the seeds begin.
 
+mod capped;
 mod check;
 mod client;
 mod documents;
