@@ -145,7 +145,7 @@ impl Predicate {
             }
             Self::Regex(pattern) => failed.see(is_found(pattern, value)),
             Self::Bits(what, places) => value.is_some_and(|value| bits(*what, places, value)),
-            Self::Geo(query) => value.is_some_and(|value| query.holds(value)),
+            Self::Geo(query) => value.is_some_and(|value| failed.see(query.holds(value))),
             // It is held against documents.
             Self::Near(_) => false,
             Self::Type(kinds) => value.is_some_and(|value| kinds.contains(&value.kind)),

@@ -232,6 +232,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             .close();
         out.open(Kind::Document, "b").str("$type", "object").close();
     });
+    let areas = areas();
     let fields = of(|out| {
         out.open(Kind::Document, "$set")
             .i32("b.c", 4)
@@ -271,6 +272,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         ("mongo_keystring", "nested".to_owned(), document.clone()),
         ("mongo_filter", "range".to_owned(), with(&range)),
         ("mongo_filter", "logical".to_owned(), with(&logical)),
+        ("mongo_filter", "areas".to_owned(), areas),
         ("mongo_update", "fields".to_owned(), with(&fields)),
         ("mongo_update", "arrays".to_owned(), with(&arrays)),
         (
@@ -348,6 +350,41 @@ fn entries() -> Vec<(&'static str, Vec<u8>)> {
         (kind, entry.expect("an entry").to_vec())
     };
     all.into_iter().map(entry).collect()
+}
+
+/// A condition on an area, and a line that lies in it.
+fn areas() -> Vec<u8> {
+    fn point(out: &mut Builder, at: usize, [east, north]: [f64; 2]) {
+        out.open(Kind::Array, at.to_string());
+        out.f64("0", east).f64("1", north).close();
+    }
+    let corners = [
+        [179.0, 0.0],
+        [-179.0, 0.5],
+        [-179.0, 2.0],
+        [179.0, 2.0],
+        [179.0, 0.0],
+    ];
+    let filter = of(|out| {
+        out.open(Kind::Document, "p")
+            .open(Kind::Document, "$geoIntersects")
+            .open(Kind::Document, "$geometry")
+            .str("type", "Polygon")
+            .open(Kind::Array, "coordinates")
+            .open(Kind::Array, "0");
+        for (at, corner) in corners.into_iter().enumerate() {
+            point(out, at, corner);
+        }
+        out.close().close().close().close().close();
+    });
+    let document = of(|out| {
+        out.open(Kind::Document, "p").str("type", "LineString");
+        out.open(Kind::Array, "coordinates");
+        point(out, 0, [-179.9, 1.0]);
+        point(out, 1, [179.99, 1.25]);
+        out.close().close();
+    });
+    [filter, document].concat()
 }
 
 /// A stage of a pipeline, of one operator.

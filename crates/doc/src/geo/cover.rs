@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::refusal::Outcome;
-use crate::watch::step;
 
 use super::cell::{Cell, Grid, SLACK};
 use super::plane::{Flat, Pair};
-use super::sphere::{Arc, Geometry, Vector, arcs};
+use super::sphere::{Arc, Geometry, Vector, arcs, work};
 
 /// What cells may have a part of.
 pub(super) trait Region {
@@ -19,6 +18,11 @@ pub(super) trait Region {
     /// What of it is near a part of a cell that `around` is near of, and whether all of the part is in it. `None` where the part has
     /// nothing of it. It may err to the side of having.
     fn near(&self, cell: Cell, around: &Self::Near) -> Option<(Self::Near, bool)>;
+
+    /// How many edges that is.
+    fn size(_near: &Self::Near) -> usize {
+        0
+    }
 }
 
 /// No more than `cells_max` cells, or as many as there are in `roots`; none is cut beyond a level.
@@ -39,7 +43,7 @@ pub(super) fn cover<R: Region>(
     let mut found = Vec::new();
     // Those cut the least come first.
     while let Some((cell, near, is_inside)) = queue.pop_front() {
-        step()?;
+        work(R::size(&near))?;
         if is_inside || cell.level >= level_max {
             found.push(cell);
             continue;
@@ -104,6 +108,10 @@ impl Region for Shape<'_> {
 
     fn all(&self) -> Vec<Arc> {
         self.edges.clone()
+    }
+
+    fn size(near: &Vec<Arc>) -> usize {
+        near.len()
     }
 
     fn near(&self, cell: Cell, around: &Vec<Arc>) -> Option<(Vec<Arc>, bool)> {

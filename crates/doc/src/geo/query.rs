@@ -108,16 +108,21 @@ impl GeoQuery {
     }
 
     /// Whether a value is such a place.
-    pub(crate) fn holds(&self, value: Value<'_>) -> bool {
+    ///
+    /// # Errors
+    /// Of the watch.
+    pub(crate) fn holds(&self, value: Value<'_>) -> Outcome<bool> {
+        if let Shape::Flat(flat) = &self.shape {
+            return Ok(flat_point(value).is_some_and(|point| flat.has(point)));
+        }
+        let Some(geometry) = geometry_of(value) else {
+            return Ok(false);
+        };
         match &self.shape {
-            Shape::Flat(flat) => flat_point(value).is_some_and(|point| flat.has(point)),
-            Shape::Cap(center, radius) => {
-                geometry_of(value).is_some_and(|it| it.is_near(*center, *radius))
-            }
-            Shape::Within(area) => {
-                geometry_of(value).is_some_and(|it| it.is_within(&area.polygons))
-            }
-            Shape::Intersects(other) => geometry_of(value).is_some_and(|it| it.intersects(other)),
+            Shape::Flat(_) => Ok(false),
+            Shape::Cap(center, radius) => Ok(geometry.is_near(*center, *radius)),
+            Shape::Within(area) => geometry.is_within(&area.polygons),
+            Shape::Intersects(other) => geometry.intersects(other),
         }
     }
 }

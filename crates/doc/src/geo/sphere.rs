@@ -1,5 +1,8 @@
 //! Shapes on the unit sphere: points are vectors, edges are arcs of great circles.
 
+use crate::refusal::Outcome;
+use crate::watch::step;
+
 /// A vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Vector(pub(super) [f64; 3]);
@@ -268,32 +271,79 @@ impl Polygon {
         self.rings().flat_map(|ring| ring.points.iter().copied())
     }
 
-    fn has_line(&self, line: &[Vector]) -> bool {
-        let is_cut = |arc: Arc| self.edges().any(|edge| cross(arc, edge));
-        line.iter().all(|point| self.has(*point)) && !arcs(line).any(is_cut)
+    /// How many edges there are.
+    fn size(&self) -> usize {
+        self.rings().map(|ring| ring.points.len()).sum()
     }
 
-    fn has_polygon(&self, other: &Self) -> bool {
+    fn has_line(&self, line: &[Vector]) -> Outcome<bool> {
+        let size = self.size();
+        let is_uncut = |arc: Arc| Ok(!self.edges().any(|edge| cross(arc, edge)));
+        Ok(all(line, size, |point| Ok(self.has(*point)))? && all(arcs(line), size, is_uncut)?)
+    }
+
+    fn has_polygon(&self, other: &Self) -> Outcome<bool> {
         // A hole of this one must not lie in the other.
-        let mut corners = self.holes.iter().filter_map(|hole| hole.points.first());
-        other.rings().all(|ring| self.has_line(&ring.points))
-            && !corners.any(|corner| other.has(*corner) && !other.outer.is_on_edge(*corner))
+        let corners = self.holes.iter().filter_map(|hole| hole.points.first());
+        let is_free = |corner: &Vector| Ok(!other.has(*corner) || other.outer.is_on_edge(*corner));
+        Ok(all(other.rings(), 0, |ring| self.has_line(&ring.points))?
+            && all(corners, other.size(), is_free)?)
     }
 
-    fn meets_line(&self, line: &[Vector]) -> bool {
-        line.iter().any(|point| self.has(*point))
-            || arcs(line).any(|arc| self.edges().any(|edge| meet(arc, edge)))
+    fn meets_line(&self, line: &[Vector]) -> Outcome<bool> {
+        let size = self.size();
+        let is_met = |arc: Arc| Ok(self.edges().any(|edge| meet(arc, edge)));
+        Ok(any(line, size, |point| Ok(self.has(*point)))? || any(arcs(line), size, is_met)?)
     }
 
     /// Whether they have more in common than what bounds them.
-    fn meets(&self, other: &Self) -> bool {
+    fn meets(&self, other: &Self) -> Outcome<bool> {
         let overlaps = |one: &Self, other: &Self| {
-            let mut places = arcs(&one.outer.points).map(|edge| inside(edge, 0.5));
-            places.any(|place| other.has(place) && !other.outer.is_on_edge(place))
+            let places = arcs(&one.outer.points).map(|edge| inside(edge, 0.5));
+            any(places, other.size(), |place| {
+                Ok(other.has(place) && !other.outer.is_on_edge(place))
+            })
         };
-        let crosses = |arc: Arc| other.edges().any(|edge| cross(arc, edge));
-        overlaps(self, other) || overlaps(other, self) || self.edges().any(crosses)
+        let crosses = |arc: Arc| Ok(other.edges().any(|edge| cross(arc, edge)));
+        Ok(overlaps(self, other)?
+            || overlaps(other, self)?
+            || any(self.edges(), other.size(), crosses)?)
     }
+}
+
+/// Edges that are looked at in a step of work.
+const EDGES_OF_STEP: usize = 64;
+
+/// As much work as to look at so many edges.
+///
+/// # Errors
+/// Of the watch.
+pub(super) fn work(edges: usize) -> Outcome<()> {
+    (0..=edges / EDGES_OF_STEP).try_for_each(|_| step())
+}
+
+/// Whether it holds for any of the items, each of which is held against so many edges.
+fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    edges: usize,
+    mut holds: impl FnMut(T) -> Outcome<bool>,
+) -> Outcome<bool> {
+    for item in items {
+        work(edges)?;
+        if holds(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether it holds for all of the items.
+fn all<T>(
+    items: impl IntoIterator<Item = T>,
+    edges: usize,
+    mut holds: impl FnMut(T) -> Outcome<bool>,
+) -> Outcome<bool> {
+    any(items, edges, |item| Ok(!holds(item)?)).map(|it| !it)
 }
 
 /// Points, lines and polygons together.
@@ -306,13 +356,14 @@ pub(super) struct Geometry {
 
 impl Geometry {
     /// Whether all of it is in one of the polygons.
-    pub(super) fn is_within(&self, polygons: &[Polygon]) -> bool {
-        let point = |point: &Vector| polygons.iter().any(|it| it.has(*point));
-        let line = |line: &Vec<Vector>| polygons.iter().any(|it| it.has_line(line));
-        let polygon = |polygon: &Polygon| polygons.iter().any(|it| it.has_polygon(polygon));
-        self.points.iter().all(point)
-            && self.lines.iter().all(line)
-            && self.polygons.iter().all(polygon)
+    pub(super) fn is_within(&self, polygons: &[Polygon]) -> Outcome<bool> {
+        let point = |point: &Vector| any(polygons, 0, |it| Ok(it.has(*point)));
+        let line = |line: &Vec<Vector>| any(polygons, 0, |it| it.has_line(line));
+        let polygon = |polygon: &Polygon| any(polygons, 0, |it| it.has_polygon(polygon));
+        let size = polygons.iter().map(Polygon::size).sum();
+        Ok(all(&self.points, size, point)?
+            && all(&self.lines, 0, line)?
+            && all(&self.polygons, 0, polygon)?)
     }
 
     /// Whether all of it is no further from `center`. Arcs between two places of a cap that is no larger than half the sphere stay in it.
@@ -340,27 +391,31 @@ impl Geometry {
         points.chain(edges).fold(f64::INFINITY, f64::min)
     }
 
-    pub(super) fn intersects(&self, other: &Self) -> bool {
-        self.touches(other) || other.touches(self)
+    pub(super) fn intersects(&self, other: &Self) -> Outcome<bool> {
+        Ok(self.touches(other)? || other.touches(self)?)
     }
 
     /// As [`Geometry::intersects`], without what the other one asks of this one.
-    fn touches(&self, other: &Self) -> bool {
+    fn touches(&self, other: &Self) -> Outcome<bool> {
+        let lines = other.lines.iter().map(Vec::len).sum::<usize>();
+        let size = lines + other.polygons.iter().map(Polygon::size).sum::<usize>();
         let point = |point: &Vector| {
-            other.points.iter().any(|it| it.is_at(*point))
-                || other
-                    .lines
-                    .iter()
-                    .any(|line| arcs(line).any(|arc| point.is_on(arc)))
-                || other.polygons.iter().any(|it| it.has(*point))
+            let is_on = |line: &Vec<Vector>| arcs(line).any(|arc| point.is_on(arc));
+            Ok(other.points.iter().any(|it| it.is_at(*point))
+                || other.lines.iter().any(is_on)
+                || other.polygons.iter().any(|it| it.has(*point)))
         };
         let line = |line: &Vec<Vector>| {
-            let met = |other: &Vec<Vector>| arcs(line).any(|a| arcs(other).any(|b| meet(a, b)));
-            other.lines.iter().any(met) || other.polygons.iter().any(|it| it.meets_line(line))
+            let met = |other: &Vec<Vector>| {
+                any(arcs(line), other.len(), |a| {
+                    Ok(arcs(other).any(|b| meet(a, b)))
+                })
+            };
+            Ok(any(&other.lines, 0, met)? || any(&other.polygons, 0, |it| it.meets_line(line))?)
         };
-        let polygon = |polygon: &Polygon| other.polygons.iter().any(|it| it.meets(polygon));
-        self.points.iter().any(point)
-            || self.lines.iter().any(line)
-            || self.polygons.iter().any(polygon)
+        let polygon = |polygon: &Polygon| any(&other.polygons, 0, |it| it.meets(polygon));
+        Ok(any(&self.points, size + other.points.len(), point)?
+            || any(&self.lines, 0, line)?
+            || any(&self.polygons, 0, polygon)?)
     }
 }

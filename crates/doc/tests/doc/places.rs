@@ -1,6 +1,6 @@
 //! Goal: `$geoWithin` and `$geoIntersects` find what MongoDB finds. Method: a table of condition, places, answer; and of refusals.
 
-use drumlin_doc::{Code, Document, Filter};
+use drumlin_doc::{Code, Document, Filter, PlaceKind, Refusal, watched};
 
 use crate::json::doc;
 
@@ -182,4 +182,48 @@ fn malformed_places_are_refused_by_what_is_wrong() {
     assert_eq!(near.code, Code::NearSibling);
     let inner = filter(r#"{"$elemMatch": {"q": {"$nearSphere": [0, 0]}}}"#).expect_err("below");
     assert_eq!(inner.code, Code::BadValue);
+}
+
+/// A circle of so many corners, its radius rough, around a point.
+fn circle(corners: u32, [east, north]: [f64; 2]) -> String {
+    let mut points: Vec<String> = (0..corners)
+        .map(|at| {
+            let turn = std::f64::consts::TAU * f64::from(at) / f64::from(corners);
+            let radius = if at % 2 == 0 { 10.0 } else { 9.999 };
+            let [x, y] = [east + radius * turn.cos(), north + radius * turn.sin()];
+            format!("[{x:?}, {y:?}]")
+        })
+        .collect();
+    points.push(points[0].clone());
+    polygon(&format!("[[{}]]", points.join(", ")))
+}
+
+#[test]
+fn who_ends_a_command_ends_it_within_a_comparison_of_large_areas() {
+    let asked = circle(9000, [0.0, 0.0]);
+    let document = doc(&format!(r#"{{"p": {}}}"#, circle(60_000, [0.0, 0.0005])));
+    for operator in ["$geoWithin", "$geoIntersects"] {
+        let condition = format!(r#"{{"{operator}": {{"$geometry": {asked}}}}}"#);
+        let filter = filter(&condition).expect("a filter");
+        let enough = || Err(Refusal::bad_value("enough"));
+        let refused = watched(enough, || filter.matches(Document(&document)));
+        assert_eq!(refused.expect_err("it is long").message, "enough");
+    }
+    let place = drumlin_doc::Path::new("p");
+    let keys = PlaceKind::Sphere.keys_of(Document(&document), &place);
+    let keys = keys.expect("an area").keys;
+    assert!((4..=12).contains(&keys.len()), "{}", keys.len());
+    // Each of its edges has all the heights that the others have: nobody compares them all.
+    let mut zigzag: Vec<String> = (0..20_000u32)
+        .map(|at| format!("[{:?}, {}]", f64::from(at) / 1000.0, at % 2 * 10))
+        .collect();
+    zigzag.extend([
+        "[20, 20]".to_owned(),
+        "[0, 20]".to_owned(),
+        "[0, 0]".to_owned(),
+    ]);
+    let zigzag = polygon(&format!("[[{}]]", zigzag.join(", ")));
+    let document = doc(&format!(r#"{{"p": {zigzag}}}"#));
+    let refused = PlaceKind::Sphere.keys_of(Document(&document), &place);
+    assert_eq!(refused.expect_err("too many").code, Code::NoGeoKeys);
 }

@@ -1,5 +1,5 @@
 //! Documents: what passes the look at foreign bytes is walked to its end and written back; keys sort as values do and give them
-//! back; filters agree with their opposite; updates leave whole documents with the same `_id`; pipelines give the same over a
+//! back; filters agree with their opposite, and with what indexes of places have; updates leave whole documents with the same `_id`; pipelines give the same over a
 //! collection, where a query takes over their first stages, and over a list.
 
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use drumlin::Options;
 use drumlin_doc::{
-    Builder, Document, Filter, Kind, Moment, Update, Value, compare, keystring, validate,
+    Builder, Document, Filter, Grid, Kind, Moment, PlaceKind, Predicate, Test, Update, Value,
+    compare, keystring, validate,
 };
 use drumlin_doc_store::{Store, StoreOptions};
 use drumlin_fs::{Env, StrictMemFileSystem};
@@ -111,6 +112,24 @@ pub(crate) fn run_filter(data: &[u8]) {
             Ok(answer) => assert_eq!(opposite.matches(document), Ok(!answer)),
             Err(_) => assert!(opposite.matches(document).is_err()),
         }
+    }
+    check_places(&parsed, document);
+}
+
+/// What is found has keys in an index of places, among those that the filter is about.
+fn check_places(filter: &Filter, document: Document<'_>) {
+    let Filter::Field(path, Test::Any(Predicate::Geo(query))) = filter else {
+        return;
+    };
+    for kind in [PlaceKind::Sphere, PlaceKind::Flat(Grid::default())] {
+        let keys = kind.keys_of(document, path);
+        let ranges = kind.ranges(query, true).expect("nobody ends it");
+        let (Ok(keys), Some(ranges)) = (keys, ranges) else {
+            continue;
+        };
+        let is_meant = |key: &Vec<u8>| ranges.iter().any(|(low, high)| low <= key && key < high);
+        let is_found = filter.matches(document) == Ok(true);
+        assert!(!is_found || keys.keys.iter().any(is_meant), "{filter:?}");
     }
 }
 
