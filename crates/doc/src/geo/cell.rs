@@ -5,7 +5,7 @@ use super::plane::Pair;
 use super::sphere::Vector;
 
 /// A square: of the plane, or of a face of a cube around the sphere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
     /// 0 to 5; 0 on the plane.
     face: u8,

@@ -59,23 +59,22 @@ pub(super) fn cover<R: Region>(
     Ok(found)
 }
 
-/// What is no further from a point of the sphere than `outer`, and no nearer than `inner`, in radians.
-pub(super) struct Ring {
+/// What is no further from a point of the sphere than so many radians.
+pub(super) struct Cap {
     pub(super) center: Vector,
-    pub(super) inner: f64,
-    pub(super) outer: f64,
+    pub(super) radius: f64,
 }
 
-impl Ring {
+impl Cap {
     /// Whether what reaches so far around a point has anything of it, and all of that.
     fn has(&self, (center, reach): (Vector, f64)) -> Option<bool> {
         let away = center.angle(self.center);
-        let is_out = away - reach > self.outer + SLACK || away + reach < self.inner - SLACK;
-        (!is_out).then_some(away + reach < self.outer && away - reach > self.inner)
+        let is_out = away - reach > self.radius + SLACK;
+        (!is_out).then_some(away + reach < self.radius)
     }
 }
 
-impl Region for Ring {
+impl Region for Cap {
     type Near = ();
 
     fn all(&self) {}
@@ -183,7 +182,7 @@ impl Region for Plane<'_> {
 }
 
 /// How far a square is from a point at the nearest and at the furthest.
-fn reaches((low, high): (Pair, Pair), [x, y]: Pair) -> (f64, f64) {
+pub(super) fn reaches((low, high): (Pair, Pair), [x, y]: Pair) -> (f64, f64) {
     let near = |at: f64, low: f64, high: f64| (low - at).max(at - high).max(0.0);
     let far = |at: f64, low: f64, high: f64| (at - low).abs().max((high - at).abs());
     (
@@ -208,57 +207,38 @@ fn crosses((low, high): (Pair, Pair), (a, b): (Pair, Pair)) -> bool {
     !(sides.iter().all(|it| *it > 0.0) || sides.iter().all(|it| *it < 0.0))
 }
 
-/// What is so far from a point of the plane, over a grid.
-pub(super) struct FlatRing {
+/// A cap on the sphere over a grid of degrees.
+pub(super) struct GridCap {
     pub(super) grid: Grid,
-    pub(super) center: Pair,
-    pub(super) inner: f64,
-    pub(super) outer: f64,
+    pub(super) cap: Cap,
 }
 
-impl Region for FlatRing {
+impl Region for GridCap {
     type Near = ();
 
     fn all(&self) {}
 
     fn near(&self, cell: Cell, (): &()) -> Option<((), bool)> {
-        let (nearest, furthest) = reaches(self.grid.corners(cell), self.center);
-        let is_out = nearest > self.outer * (1.0 + SLACK) || furthest < self.inner;
-        (!is_out).then_some(((), furthest < self.outer && nearest > self.inner))
-    }
-}
-
-/// A ring on the sphere over a grid of degrees.
-pub(super) struct GridRing {
-    pub(super) grid: Grid,
-    pub(super) ring: Ring,
-}
-
-impl Region for GridRing {
-    type Near = ();
-
-    fn all(&self) {}
-
-    fn near(&self, cell: Cell, (): &()) -> Option<((), bool)> {
-        let (low, high) = self.grid.corners(cell);
-        // Beyond these there are no places on the sphere.
-        let low = [low[0].max(-180.0), low[1].max(-90.0)];
-        let high = [high[0].min(180.0), high[1].min(90.0)];
-        if low[0] > high[0] || low[1] > high[1] {
-            return None;
-        }
-        // The corners of wider ones are not what is furthest from the middle.
-        if high[0] - low[0] > 180.0 {
-            return Some(((), false));
-        }
-        let center = Vector::of([(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0])?;
-        let corners = [low, high, [low[0], high[1]], [high[0], low[1]]];
-        let reach = corners
-            .iter()
-            .filter_map(|corner| Vector::of(*corner))
-            .map(|corner| corner.angle(center))
-            .fold(0.0, f64::max);
-        let is_inside = self.ring.has((center, reach + SLACK))?;
+        let is_inside = self.cap.has(cap_of(self.grid, cell)?)?;
         Some(((), is_inside))
     }
+}
+
+/// A point of the sphere, and how far a square of degrees reaches from it. `None` where it has no places of the sphere.
+pub(super) fn cap_of(grid: Grid, cell: Cell) -> Option<(Vector, f64)> {
+    let (low, high) = grid.corners(cell);
+    let low = [low[0].max(-180.0), low[1].max(-90.0)];
+    let high = [high[0].min(180.0), high[1].min(90.0)];
+    if low[0] > high[0] || low[1] > high[1] {
+        return None;
+    }
+    let center = Vector::of([(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0])?;
+    // The corners of wider ones are not what is furthest from the middle.
+    if high[0] - low[0] > 180.0 {
+        return Some((center, std::f64::consts::PI));
+    }
+    let corners = [low, high, [low[0], high[1]], [high[0], low[1]]];
+    let corners = corners.iter().filter_map(|corner| Vector::of(*corner));
+    let reach = corners.map(|corner| corner.angle(center));
+    Some((center, reach.fold(0.0, f64::max) + SLACK))
 }

@@ -13,5 +13,5 @@ mod sphere;
 
 pub use cell::Grid;
 pub use near::Near;
-pub use place::{PlaceKeys, PlaceKind, PlaceRange};
+pub use place::{PlaceCell, PlaceKeys, PlaceKind, PlaceRange};
 pub use query::GeoQuery;

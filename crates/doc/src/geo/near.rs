@@ -30,7 +30,7 @@ pub(super) enum Center {
     /// Of the plane, as the coordinates are.
     Flat(Pair),
     /// Of the sphere: radians times a unit. GeoJSON has its distances in metres.
-    Sphere { at: Vector, pair: Pair, unit: f64 },
+    Sphere { at: Vector, unit: f64 },
 }
 
 impl Near {
@@ -73,7 +73,6 @@ impl Near {
         let center = match is_sphere {
             true => Center::Sphere {
                 at: vector(pair)?,
-                pair,
                 unit: 1.0,
             },
             false => Center::Flat(pair),
@@ -84,7 +83,7 @@ impl Near {
     pub(super) fn of_json(pair: Pair, limits: Limits) -> Outcome<Self> {
         let at = vector(pair)?;
         let unit = EARTH;
-        Ok(limits.around(Center::Sphere { at, pair, unit }))
+        Ok(limits.around(Center::Sphere { at, unit }))
     }
 
     /// What `$geoNear` has as `near`: GeoJSON, or a pair, whose distances are in radians on the sphere.
@@ -121,13 +120,6 @@ impl Near {
     /// Whether its distances are in metres: an index of the plane does not serve it.
     pub fn is_json(&self) -> bool {
         matches!(self.center, Center::Sphere { unit, .. } if unit != 1.0)
-    }
-
-    /// Its point.
-    pub(super) fn pair(&self) -> Pair {
-        match self.center {
-            Center::Flat(pair) | Center::Sphere { pair, .. } => pair,
-        }
     }
 
     /// How far a document's place at `path` is, the nearest where it has several, and that place. `None` where it has none.

@@ -12,8 +12,8 @@ use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::show::show;
 
-use super::cell::{Cell, Grid, SPHERE_LEVELS};
-use super::cover::{FlatRing, GridRing, Plane, Region, Ring, Shape, cover};
+use super::cell::{Cell, Grid, SLACK, SPHERE_LEVELS};
+use super::cover::{GridCap, Plane, Shape, cap_of, cover, reaches};
 use super::near::{Center, Near};
 use super::plane::Pair;
 use super::query::{GeoQuery, Wanted};
@@ -24,8 +24,6 @@ use super::sphere::Geometry;
 const STORED_CELLS: (usize, u32) = (12, 24);
 /// Cells of a query, and how small they are.
 const ASKED_CELLS: (usize, u32) = (20, 28);
-/// … and of a ring, which is long and narrow.
-const RING_CELLS: (usize, u32) = (60, 28);
 
 /// The kind of a field in an index of places.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,16 +106,16 @@ impl PlaceKind {
                 let cells = cover(&Shape::new(geometry), Cell::faces(), ASKED_CELLS)?;
                 sphere_ranges(&cells, is_spread)
             }
-            (Self::Sphere, Wanted::Ring(ring)) => {
-                let cells = cover(&ring, Cell::faces(), ASKED_CELLS)?;
+            (Self::Sphere, Wanted::Cap(cap)) => {
+                let cells = cover(&cap, Cell::faces(), ASKED_CELLS)?;
                 sphere_ranges(&cells, is_spread)
             }
             (Self::Flat(grid), Wanted::Flat(of)) => {
                 let cells = cover(&Plane { grid, of }, root(), flat_cells(grid))?;
                 flat_ranges(grid, &cells)
             }
-            (Self::Flat(grid), Wanted::Ring(ring)) => {
-                let cells = cover(&GridRing { grid, ring }, root(), flat_cells(grid))?;
+            (Self::Flat(grid), Wanted::Cap(cap)) => {
+                let cells = cover(&GridCap { grid, cap }, root(), flat_cells(grid))?;
                 flat_ranges(grid, &cells)
             }
             _ => return Ok(None),
@@ -130,63 +128,6 @@ impl PlaceKind {
             Self::Sphere => !near.is_flat(),
             Self::Flat(_) => !near.is_json(),
         }
-    }
-
-    /// The ranges with the keys of all places that are so far away, from the first to the second distance, sorted.
-    ///
-    /// # Errors
-    /// Of the watch.
-    pub fn ring(self, near: &Near, reach: (f64, f64), is_spread: bool) -> Outcome<Vec<PlaceRange>> {
-        let flat = |grid: Grid| (RING_CELLS.0, grid.bits);
-        Ok(match self.ring_of(near, reach) {
-            Some(AnyRing::Sphere(ring)) => {
-                sphere_ranges(&cover(&ring, Cell::faces(), RING_CELLS)?, is_spread)
-            }
-            Some(AnyRing::Grid(ring)) => {
-                flat_ranges(ring.grid, &cover(&ring, root(), flat(ring.grid))?)
-            }
-            Some(AnyRing::Flat(ring)) => {
-                flat_ranges(ring.grid, &cover(&ring, root(), flat(ring.grid))?)
-            }
-            None => Vec::new(),
-        })
-    }
-
-    /// Whether a place with the key that `bytes` begin with may be that far away.
-    pub fn may_be(self, near: &Near, reach: (f64, f64), bytes: &[u8]) -> bool {
-        let number = bytes.get(1..).and_then(|rest| rest.first_chunk::<8>());
-        let number = number.map(|it| u64::from_be_bytes(*it)).unwrap_or_default();
-        match self.ring_of(near, reach) {
-            Some(AnyRing::Sphere(ring)) => {
-                let cell = Cell::of_number(number);
-                cell.is_some_and(|cell| ring.near(cell, &()).is_some())
-            }
-            Some(AnyRing::Grid(ring)) => ring.near(ring.grid.of_number(number), &()).is_some(),
-            Some(AnyRing::Flat(ring)) => ring.near(ring.grid.of_number(number), &()).is_some(),
-            None => false,
-        }
-    }
-
-    fn ring_of(self, near: &Near, (inner, outer): (f64, f64)) -> Option<AnyRing> {
-        let on_sphere = |center, unit| Ring {
-            center,
-            inner: inner / unit,
-            outer: outer / unit,
-        };
-        Some(match (self, near.center) {
-            (Self::Sphere, Center::Sphere { at, unit, .. }) => AnyRing::Sphere(on_sphere(at, unit)),
-            (Self::Flat(grid), Center::Sphere { at, unit, .. }) => {
-                let ring = on_sphere(at, unit);
-                AnyRing::Grid(GridRing { grid, ring })
-            }
-            (Self::Flat(grid), Center::Flat(center)) => AnyRing::Flat(FlatRing {
-                grid,
-                center,
-                inner,
-                outer,
-            }),
-            (Self::Sphere, Center::Flat(_)) => return None,
-        })
     }
 
     /// # Errors
@@ -202,58 +143,69 @@ impl PlaceKind {
         }
     }
 
-    /// How often the cells around the point may be cut, how large they are then, in the unit of distances, and the range of one's keys.
-    pub fn around(self, near: &Near, level: u32) -> Option<(f64, PlaceRange)> {
-        let unit = match near.center {
-            Center::Sphere { unit, .. } => unit,
-            Center::Flat(_) => 1.0,
-        };
-        match (self, near.center) {
-            (Self::Sphere, Center::Sphere { at, .. }) => {
-                let cell = Cell::at(at).ancestor(level);
-                Some((cell.cap().1 * unit, range(cell.numbers())))
-            }
-            (Self::Flat(grid), center) => {
-                let [x, y] = near.pair();
-                let pair = [x.clamp(grid.min, grid.max), y.clamp(grid.min, grid.max)];
-                let cell = grid.at(pair)?.ancestor(level);
-                let size = match center {
-                    Center::Flat(_) => grid.size(cell.level),
-                    Center::Sphere { .. } => grid.size(cell.level).to_radians() * unit,
-                };
-                Some((size, range(grid.numbers(cell))))
-            }
-            (Self::Sphere, Center::Flat(_)) => None,
+    /// The largest cells.
+    pub fn roots(self) -> Vec<PlaceCell> {
+        match self {
+            Self::Sphere => Cell::faces().map(PlaceCell).collect(),
+            Self::Flat(_) => root().map(PlaceCell).collect(),
         }
     }
 
-    /// How often its cells are cut.
-    pub fn levels(self) -> u32 {
-        match self {
+    /// The four parts of a cell; none of the smallest.
+    pub fn parts(self, PlaceCell(cell): PlaceCell) -> Vec<PlaceCell> {
+        let smallest = match self {
             Self::Sphere => SPHERE_LEVELS,
             Self::Flat(grid) => grid.bits,
+        };
+        match cell.level < smallest {
+            true => cell.children().map(PlaceCell).to_vec(),
+            false => Vec::new(),
         }
     }
 
-    /// How far away anything may be at the most, in the unit of distances.
-    pub fn furthest(self, near: &Near) -> f64 {
-        match (self, near.center) {
-            (_, Center::Sphere { unit, .. }) => unit * 3.2,
-            (Self::Flat(grid), Center::Flat([x, y])) => {
-                let away = |at: f64| (at - grid.min).abs().max((grid.max - at).abs());
-                away(x).hypot(away(y)) * 1.001
-            }
-            (Self::Sphere, Center::Flat(_)) => 0.0,
+    /// The range of the keys of a cell and of all that lie in it.
+    pub fn within(self, PlaceCell(cell): PlaceCell) -> PlaceRange {
+        match self {
+            Self::Sphere => range(cell.numbers()),
+            Self::Flat(grid) => range(grid.numbers(cell)),
         }
+    }
+
+    /// The range of the key of a cell alone, where keys may have cells that are not the smallest.
+    pub fn own(self, PlaceCell(cell): PlaceCell) -> Option<PlaceRange> {
+        match self {
+            Self::Sphere => Some(range((cell.number(), cell.number()))),
+            Self::Flat(_) => None,
+        }
+    }
+
+    /// The cell of the key that `bytes` begin with; `None` for what is none.
+    pub fn cell_of(self, bytes: &[u8]) -> Option<PlaceCell> {
+        let number = u64::from_be_bytes(*bytes.get(1..)?.first_chunk::<8>()?);
+        let cell = match self {
+            Self::Sphere => Cell::of_number(number)?,
+            Self::Flat(grid) => grid.of_number(number),
+        };
+        Some(PlaceCell(cell))
+    }
+
+    /// How far what lies in a cell is at the least and at the most, in the unit of distances. `None` where there can be no places.
+    pub fn distances(self, near: &Near, PlaceCell(cell): PlaceCell) -> Option<(f64, f64)> {
+        let (center, at, unit) = match (self, near.center) {
+            (Self::Sphere, Center::Sphere { at, unit, .. }) => (cell.cap(), at, unit),
+            (Self::Flat(grid), Center::Sphere { at, unit, .. }) => (cap_of(grid, cell)?, at, unit),
+            (Self::Flat(grid), Center::Flat(at)) => return Some(reaches(grid.corners(cell), at)),
+            (Self::Sphere, Center::Flat(_)) => return None,
+        };
+        let (center, reach) = center;
+        let (away, reach) = (center.angle(at), reach + SLACK);
+        Some(((away - reach).max(0.0) * unit, (away + reach) * unit))
     }
 }
 
-/// What is so far away, by the kinds of distances and of indexes.
-enum AnyRing {
-    Sphere(Ring),
-    Grid(GridRing),
-    Flat(FlatRing),
-}
+/// A part of the sphere or of the plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlaceCell(Cell);
 
 fn root() -> impl Iterator<Item = Cell> {
     std::iter::once(Cell::face(0))

@@ -5,7 +5,7 @@ use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 use crate::show::show;
 
-use super::cover::Ring;
+use super::cover::Cap;
 use super::plane::{Flat, Pair};
 use super::shape::{flat_point, geometry, geometry_of, strict_pair};
 use super::sphere::{Geometry, Vector};
@@ -31,7 +31,7 @@ enum Shape {
 /// Where a place that is found has a part of itself.
 pub(super) enum Wanted<'q> {
     Flat(&'q Flat),
-    Ring(Ring),
+    Cap(Cap),
     Shape(&'q Geometry),
 }
 
@@ -39,10 +39,9 @@ impl GeoQuery {
     pub(super) fn wanted(&self) -> Wanted<'_> {
         match &self.shape {
             Shape::Flat(flat) => Wanted::Flat(flat),
-            Shape::Cap(center, radius) => Wanted::Ring(Ring {
+            Shape::Cap(center, radius) => Wanted::Cap(Cap {
                 center: *center,
-                inner: -1.0,
-                outer: *radius,
+                radius: *radius,
             }),
             Shape::Within(area) | Shape::Intersects(area) => Wanted::Shape(area),
         }

@@ -4,7 +4,7 @@ use drumlin_doc::{Code, Document, Filter, PlaceKind, Refusal, watched};
 
 use crate::json::doc;
 
-fn filter(condition: &str) -> Result<Filter, drumlin_doc::Refusal> {
+fn filter(condition: &str) -> Result<Filter, Refusal> {
     Filter::new(Document(&doc(&format!(r#"{{"p": {condition}}}"#))))
 }
 
