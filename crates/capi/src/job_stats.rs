@@ -17,10 +17,11 @@ struct Entries {
 impl Entries {
     fn of<'a>(tables: impl Iterator<Item = &'a TableProperties>) -> Self {
         tables.fold(Self::default(), |sum, table| Self {
-            all: sum.all + table.num_entries,
-            deletions: sum.deletions + table.num_deletions,
-            key_bytes: sum.key_bytes + table.raw_key_size,
-            value_bytes: sum.value_bytes + table.raw_value_size,
+            // A table may claim any number.
+            all: sum.all.saturating_add(table.num_entries),
+            deletions: sum.deletions.saturating_add(table.num_deletions),
+            key_bytes: sum.key_bytes.saturating_add(table.raw_key_size),
+            value_bytes: sum.value_bytes.saturating_add(table.raw_value_size),
         })
     }
 }
@@ -57,7 +58,8 @@ impl JobStats {
         };
         let read = || tables(&info.input_tables);
         let at_output = info.input_tables.iter();
-        let blob_bytes = info.blob_files.iter().map(|file| file.bytes).sum();
+        let blob_bytes = info.blob_files.iter().map(|file| file.bytes);
+        let blob_bytes = blob_bytes.fold(0, u64::saturating_add);
         let prefix = |key: &[u8]| key.get(..PREFIX_BYTES).unwrap_or(key).to_vec();
         Self {
             elapsed_micros: u64::try_from(info.took.as_micros()).unwrap_or(u64::MAX),

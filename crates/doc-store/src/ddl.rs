@@ -206,7 +206,11 @@ impl Store {
             let text = "Can't rename a collection to itself".to_owned();
             return refuse(Code::IllegalOperation, text);
         }
-        if replaced.is_some() && !is_replacing {
+        let is_view = |it: &Arc<Collection>| it.options.view.is_some();
+        if replaced
+            .as_ref()
+            .is_some_and(|it| !is_replacing || is_view(it))
+        {
             return refuse(
                 Code::NamespaceExists,
                 format!("target namespace {to} exists"),
@@ -482,9 +486,16 @@ impl Store {
     }
 }
 
+/// # Errors
+/// `BadValue` for options that could not be read back, which lie deeper in the entry than in the command; of the engine.
 pub(crate) fn put_entry(collection: &Collection, batch: &mut WriteBatch) -> Outcome<()> {
     let key = entry_key(&collection.name.database, &collection.name.collection);
-    batch.put(&key, &collection.encode())?;
+    let entry = collection.encode();
+    if Collection::decode(&key, &entry).is_err() {
+        let text = format!("the options of {} are nested too deeply", collection.name);
+        return Err(Refusal::bad_value(text).into());
+    }
+    batch.put(&key, &entry)?;
     Ok(())
 }
 

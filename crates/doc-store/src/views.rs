@@ -48,7 +48,7 @@ impl Catalog {
     /// What the view of that name stands for; `None` of anything else.
     ///
     /// # Errors
-    /// `ViewDepthLimitExceeded`.
+    /// `ViewDepthLimitExceeded`; `Unauthorized` for a collection of the server's.
     pub fn resolve(&self, name: &Name) -> Result<Option<Resolved>, Refusal> {
         let mut of = name.clone();
         let mut pipelines = Vec::new();
@@ -58,6 +58,11 @@ impl Catalog {
             }
             pipelines.push(view);
             of = Name::new(&name.database, &view.on);
+            // Those of the server, users among them, are for no client.
+            if of.collection.starts_with("system.") {
+                let text = format!("{of} is not for commands of clients");
+                return Err(Refusal::new(Code::Unauthorized, text));
+            }
         }
         let stages = pipelines.iter().rev().flat_map(|view| view.stages());
         Ok((!pipelines.is_empty()).then(|| Resolved {

@@ -3,7 +3,13 @@
 
 mod embedded;
 
-use drumlin_doc::{Code, Document};
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin::Options;
+use drumlin_doc::{Code, Document, Kind};
+use drumlin_fs::{Env, StrictMemFileSystem};
+use drumlin_mongo::Embedded;
 
 use embedded::json::doc;
 use embedded::{all, open, run};
@@ -378,4 +384,114 @@ fn what_else_is_done_to_a_capped_collection_is_done_to_it_too() {
     let valid = ok(r#"{"validate": "c"}"#);
     let is_valid = Document(&valid).get("valid").and_then(|it| it.as_bool());
     assert_eq!(is_valid, Some(true));
+}
+
+#[test]
+fn views_that_look_up_in_each_other_end_in_a_refusal() {
+    let server = open();
+    run(&server, r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    // From the top down: none of them stands on a view when it is made.
+    for at in 0..1000 {
+        let create = format!(
+            r#"{{"create": "v{at}", "viewOn": "c", "pipeline": [{{"$lookup": {{"from": "v{}", "localField": "_id", "foreignField": "_id", "as": "x"}}}}]}}"#,
+            at + 1
+        );
+        assert_eq!(run(&server, &create).1, 0);
+    }
+    for (view, code) in [("v990", 0), ("v0", Code::PipelineDepth.number())] {
+        assert_eq!(
+            run(&server, &format!(r#"{{"find": "{view}"}}"#)).1,
+            code,
+            "{view}"
+        );
+    }
+    // A field that comes twice is one collection to who looks for circles, and another one to who reads.
+    let mut lookup = drumlin_doc::Builder::new();
+    lookup.str("aggregate", "c").str("$db", "d");
+    lookup.open(Kind::Document, "cursor").close();
+    lookup
+        .open(Kind::Array, "pipeline")
+        .open(Kind::Document, "0");
+    lookup.open(Kind::Document, "$lookup");
+    for (name, text) in [
+        ("from", "c"),
+        ("from", "v0"),
+        ("localField", "_id"),
+        ("foreignField", "_id"),
+        ("as", "x"),
+    ] {
+        lookup.str(name, text);
+    }
+    lookup.close().close().close();
+    let reply = server.run(&lookup.finish()).expect("a document");
+    let code = Document(&reply).get("code").and_then(|it| it.as_whole());
+    assert_eq!(code, Some(i64::from(Code::FailedToParse.number())));
+}
+
+#[test]
+fn a_view_shows_nothing_of_the_server_and_stays_where_others_are_renamed() {
+    let server = open();
+    run(&server, r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    assert_eq!(run(&server, r#"{"create": "v", "viewOn": "c"}"#).1, 0);
+    for (command, code) in [
+        (
+            r#"{"create": "u", "viewOn": "system.users"}"#,
+            Code::Unauthorized,
+        ),
+        (
+            r#"{"collMod": "v", "viewOn": "system.users"}"#,
+            Code::Unauthorized,
+        ),
+        (
+            r#"{"create": "u", "viewOn": "c", "validator": {"a": 1}}"#,
+            Code::InvalidOptions,
+        ),
+        (
+            r#"{"create": "u", "viewOn": "c", "capped": true, "size": 4096}"#,
+            Code::InvalidOptions,
+        ),
+        (
+            r#"{"explain": {"update": "v", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]}}"#,
+            Code::CommandNotSupportedOnView,
+        ),
+    ] {
+        assert_eq!(run(&server, command).1, code.number(), "{command}");
+    }
+    let mut rename = drumlin_doc::Builder::new();
+    rename.str("renameCollection", "d.c").str("to", "d.v");
+    rename.bool("dropTarget", true).str("$db", "admin");
+    let reply = server.run(&rename.finish()).expect("a document");
+    let code = Document(&reply).get("code").and_then(|it| it.as_whole());
+    assert_eq!(code, Some(i64::from(Code::NamespaceExists.number())));
+    assert_eq!(all(&server, "v"), [doc(r#"{"_id": 1}"#)]);
+}
+
+#[test]
+fn what_is_taken_for_an_option_can_be_read_back() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let open = || {
+        let options = Options {
+            env: Env::system().with_files(Arc::clone(&files) as _),
+            background_threads: Some(0),
+            memory_budget: Some(4 << 20),
+            ..Options::default()
+        };
+        Embedded::open(Path::new("/mongo"), options)
+    };
+    let server = open().expect("opens");
+    let mut taken = 0;
+    for levels in 90..105 {
+        let nested = format!("{}1{}", r#"{"a": "#.repeat(levels), "}".repeat(levels));
+        let mut create = drumlin_doc::Builder::new();
+        create.str("create", &format!("c{levels}")).str("$db", "d");
+        create.document("validator", Document(&doc(&nested)));
+        let reply = server.run(&create.finish());
+        let is_ok = |reply: Vec<u8>| Document(&reply).get("code").is_none();
+        taken += usize::from(reply.is_ok_and(is_ok));
+    }
+    assert!((1..15).contains(&taken), "{taken} of 15 were taken");
+    drop(server);
+    let server = open().expect("all that was taken can be read");
+    let (reply, _) = run(&server, r#"{"listCollections": 1}"#);
+    assert_eq!(first_batch(&reply).len(), taken);
 }

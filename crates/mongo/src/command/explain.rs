@@ -33,8 +33,14 @@ pub(super) fn explain(call: &Call<'_>) -> Outcome<Builder> {
     let mut name = of.collection()?;
     let mut query = query_of(&of, &mut name)?;
     let reads = call.shared.store.reads();
-    if let Some((collection, first, _)) = of_view(&name, &query, &running(&of, &reads)?)? {
-        (name, query) = (collection, first);
+    let is_write = matches!(of.name, "update" | "delete");
+    match reads.collection(&name) {
+        Some(collection) if is_write => collection.refuse_view()?,
+        _ => {
+            if let Some((collection, first, _)) = of_view(&name, &query, &running(&of, &reads)?)? {
+                (name, query) = (collection, first);
+            }
+        }
     }
     let collection = reads.collection(&name);
     let plans = match &collection {

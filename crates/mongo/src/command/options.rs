@@ -93,11 +93,19 @@ pub(super) fn of_create(call: &Call<'_>) -> Result<CollectionOptions, Refusal> {
             return Err(invalid(text));
         }
         None => validation.apply(&mut options),
-        Some(_) if is_said("idIndex") => {
-            return Err(invalid("a view has no 'idIndex'"));
-        }
         Some(on) => {
-            options.capped = None;
+            let of_collections = [
+                "idIndex",
+                "capped",
+                "size",
+                "max",
+                "validator",
+                "validationLevel",
+                "validationAction",
+            ];
+            if let Some(option) = of_collections.into_iter().find(|name| is_said(name)) {
+                return Err(invalid(&format!("a view has no '{option}'")));
+            }
             options.view = Some(View {
                 on,
                 pipeline: pipeline.unwrap_or_else(|| Document::EMPTY.0.to_vec()),
@@ -176,6 +184,13 @@ fn view(call: &Call<'_>) -> Result<(Option<String>, Option<Vec<u8>>), Refusal> {
     let on = call.body.get("viewOn").and_then(|value| value.as_str());
     if on == Some("") {
         return Err(Refusal::bad_value("'viewOn' cannot be empty"));
+    }
+    if on.is_some_and(|on| on.starts_with("system.")) {
+        let text = format!(
+            "'viewOn' is for no collection of the server's: {}",
+            on.unwrap_or_default()
+        );
+        return Err(Refusal::new(Code::Unauthorized, text));
     }
     if on.is_some_and(|on| on.starts_with(['$', '.']) || on.contains('\0')) {
         let text = format!("Invalid namespace for 'viewOn': {}", on.unwrap_or_default());

@@ -56,6 +56,9 @@ impl Lookup {
             let name = element.name_str();
             let at = TEXTS.iter().position(|known| *known == name);
             match at.and_then(|at| texts.get_mut(at)) {
+                Some(Some(_)) => {
+                    return Err(parse(format!("$lookup has '{name}' more than once")));
+                }
                 Some(place) => {
                     let text = element
                         .value

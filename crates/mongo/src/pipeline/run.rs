@@ -308,7 +308,11 @@ impl Pipeline {
 fn looked_up(lookup: &Lookup, document: Document<'_>, running: &Running<'_>) -> Outcome<Vec<u8>> {
     let filter = lookup.filter(document);
     let found = match &lookup.pipeline {
-        None => over(&lookup.from, filter, Vec::new(), running)?,
+        None => {
+            // The other collection may be a view that looks up in others.
+            let within = running.within(running.scope.clone())?;
+            over(&lookup.from, filter, Vec::new(), &within)?
+        }
         Some(given) => {
             let within = running.within(lookup.scope(document, &running.scope)?)?;
             let stages: Vec<_> = given.iter().map(|stage| Document(stage)).collect();

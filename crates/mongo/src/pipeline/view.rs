@@ -1,6 +1,6 @@
 //! Views: pipelines that are run before what is asked of them.
 
-use drumlin_doc::{Code, Document, Filter, Refusal, Scope};
+use drumlin_doc::{Code, Document, Filter, Refusal, Scope, step};
 use drumlin_doc_store::Name;
 
 use super::running::Running;
@@ -9,11 +9,13 @@ use super::stage::{Pipeline, Stage};
 /// The collection that the view of that name stands for, and the stages that its documents go through; `None` of anything else.
 ///
 /// # Errors
-/// Of the stages; `ViewDepthLimitExceeded`.
+/// Of the stages; `ViewDepthLimitExceeded`; of who looks whether to go on: a few views that each look up twice in the one below are run a
+/// million times.
 pub(crate) fn resolve(
     name: &Name,
     running: &Running<'_>,
 ) -> Result<Option<(Name, Vec<Stage>)>, Refusal> {
+    step()?;
     let Some(resolved) = running.reads.catalog().resolve(name)? else {
         return Ok(None);
     };
