@@ -43,6 +43,24 @@ pub struct Shared {
     seed: AtomicU64,
 }
 
+#[cfg(test)]
+impl Shared {
+    /// Over a store in memory.
+    pub(crate) fn in_memory() -> Arc<Self> {
+        let files = Arc::new(drumlin_fs::StrictMemFileSystem::new());
+        let env = Env::system().with_files(files);
+        let engine = drumlin::Options {
+            env: env.clone(),
+            background_threads: Some(0),
+            memory_budget: Some(4 << 20),
+            ..drumlin::Options::default()
+        };
+        let options = drumlin_doc_store::StoreOptions { engine };
+        let store = Store::open(std::path::Path::new("/mongo"), options).expect("opens");
+        Self::new(store, env)
+    }
+}
+
 impl Shared {
     /// Over an open store, with the environment that it was opened in. Everybody may do everything.
     pub fn new(store: Store, env: Env) -> Arc<Self> {
@@ -93,8 +111,13 @@ impl Shared {
         if !self.tails.is_empty()
             && let Some(collection) = self.store.collection(name)
         {
-            self.tails.news(Some(&collection));
+            self.tails.inserted(&(name.clone(), collection.uuid));
         }
+    }
+
+    /// Tells those that wait for new documents of a collection that is gone.
+    pub(crate) fn tell_dropped(&self) {
+        self.tails.dropped(&self.store.catalog());
     }
 
     /// The collections.

@@ -59,7 +59,7 @@ pub(super) fn drop_collection(call: &Call<'_>) -> Outcome<Builder> {
     let name = call.collection()?;
     let mut reply = Builder::new();
     if let Some(indexes) = call.shared.store.drop_collection(&name)? {
-        call.shared.tails.news(None);
+        call.shared.tell_dropped();
         if indexes > 0 {
             reply.count("nIndexesWas", indexes as u64);
         }
@@ -95,7 +95,7 @@ pub(super) fn rename(call: &Call<'_>) -> Outcome<Builder> {
     let (from, to) = names_of_rename(call)?;
     let store = &call.shared.store;
     store.rename_collection(&from, &to, call.flag("dropTarget"))?;
-    call.shared.tails.news(None);
+    call.shared.tell_dropped();
     Ok(Builder::new())
 }
 
@@ -107,7 +107,7 @@ pub(super) fn drop_database(call: &Call<'_>) -> Outcome<Builder> {
         return Err(Refusal::new(Code::IllegalOperation, text).into());
     }
     call.shared.store.drop_database(call.database)?;
-    call.shared.tails.news(None);
+    call.shared.tell_dropped();
     let mut reply = Builder::new();
     reply.str("dropped", call.database);
     Ok(reply)

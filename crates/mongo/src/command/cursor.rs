@@ -140,7 +140,8 @@ pub(super) fn get_more(call: &Call<'_>) -> Outcome<Builder> {
     };
     let may_wait = is_awaiting && now < until && call.pause.is_some();
     if let Some(collection) = shared.store.collection(&name).filter(|_| may_wait) {
-        shared.tails.begin(call.connection, &collection);
+        let tailed = (name.clone(), collection.uuid);
+        shared.tails.begin(call.connection, id, tailed);
     }
     let mut out = Builder::new();
     out.open(Kind::Document, "cursor")
@@ -294,9 +295,7 @@ pub(super) fn kill_cursors(call: &Call<'_>) -> Outcome<Builder> {
     }
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
         ids.iter().partition(|id| call.shared.cursors.kill(**id));
-    if !killed.is_empty() {
-        call.shared.tails.news(None);
-    }
+    call.shared.tails.killed(&killed);
     let mut reply = Builder::new();
     for (name, ids) in [
         ("cursorsKilled", killed),

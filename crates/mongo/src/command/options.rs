@@ -304,6 +304,6 @@ pub(super) fn convert(call: &Call<'_>) -> Outcome<Builder> {
         return Err(Refusal::new(Code::NamespaceExists, text).into());
     }
     call.shared.store.convert_to_capped(&from, &to, bounds)?;
-    call.shared.tails.news(None);
+    call.shared.tell_dropped();
     Ok(Builder::new())
 }
