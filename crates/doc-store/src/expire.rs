@@ -1,13 +1,14 @@
 //! Documents that go when their time is over.
 
-use drumlin_doc::{Filter, OwnedValue, Predicate, Test};
+use drumlin_doc::{Code, Filter, OwnedValue, Predicate, Test};
 
 use crate::bounds::{Interval, intervals};
 use crate::catalog::Collection;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::index::Index;
 use crate::layout::under;
-use crate::modify::Step;
+use crate::modify::{Found, Step};
+use crate::pace::Manner;
 use crate::plan::{Access, Plan};
 use crate::store::Store;
 use crate::walk::Walk;
@@ -93,11 +94,22 @@ impl Store {
                 })?
             };
             for id in ids {
-                let done = self.modify(&collection.name, &id, &mut |document| {
+                let found = Found {
+                    name: &collection.name,
+                    uuid: Some(collection.uuid),
+                    key: &id,
+                };
+                let done = self.modify_with(found, Manner::CHECKED, &mut |document| {
                     let goes = is_over(document)?;
                     Ok(if goes { Step::Delete } else { Step::Keep })
-                })?;
-                count += u64::from(done.step == Step::Delete);
+                });
+                match done {
+                    Ok(done) => count += u64::from(done.step == Step::Delete),
+                    Err(Failure::Refused(it)) if it.code == Code::QueryPlanKilled => {
+                        return Ok(count);
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             if is_end {
                 return Ok(count);

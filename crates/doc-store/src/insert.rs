@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use drumlin::WriteBatch;
 use drumlin_base::sync::atomic::Ordering;
-use drumlin_doc::{Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal};
+use drumlin_doc::{Code, DOCUMENT_BYTES_MAX, Document, Kind, Refusal, step};
 
+use crate::capped::GivenUp;
 use crate::catalog::{Collection, Name};
 use crate::failure::Outcome;
 use crate::index::{Entry, duplicate};
@@ -77,10 +78,10 @@ impl Store {
     /// collection is the one of that name; `None` where there is none.
     ///
     /// Costs one lookup a document and one a key of a unique index, those of a batch together. A document for a capped collection is a
-    /// batch of its own, with the deletion of those that there is no more room for.
+    /// batch of its own, with the deletion of those that there is no more room for; of many these are deleted before, by batches.
     ///
     /// # Errors
-    /// Of the engine. Batches before may be in.
+    /// Of the engine, and of who looks whether to go on. Batches before may be in.
     pub fn insert(
         &self,
         name: &Name,
@@ -93,7 +94,7 @@ impl Store {
     /// As [`Store::insert`], in a manner. At once no validator is asked, which may take its time.
     ///
     /// # Errors
-    /// Of the engine. Batches before may be in. `Incomplete` where it must not wait and would, or has more than a batch: nothing is in then.
+    /// As of [`Store::insert`]. `Incomplete` where it must not wait and would, or has more than a batch: nothing is in then.
     pub fn insert_with(
         &self,
         name: &Name,
@@ -114,6 +115,10 @@ impl Store {
             if manner.pace == Pace::AtOnce && count < documents.len() {
                 return Err(not_at_once().into());
             }
+            let manner = Manner {
+                validation: manner.validation.after(done.errors.len()),
+                ..manner
+            };
             let batch = rest.get(..count).unwrap_or_default();
             let Some((part, count)) = self.insert_batch(name, batch, ordered, manner)? else {
                 return Ok(None);
@@ -154,7 +159,7 @@ impl Store {
         let mut own: HashSet<&[u8]> = HashSet::new();
         let mut batch = WriteBatch::new();
         let mut bytes = 0u64;
-        let mut given_up = None;
+        let mut given_up = GivenUp::default();
         for (at, new) in news.iter().enumerate() {
             let why = match new {
                 Err(refusal) => Some(refusal.clone()),
@@ -172,21 +177,18 @@ impl Store {
             if let Ok(new) = new {
                 own.insert(&new.key);
                 own.extend(unique_keys(&collection, new));
-                self.put(&collection, new, &mut batch)?;
                 done.count += 1;
                 bytes = bytes.wrapping_add(new.document.0.len() as u64);
                 if let Some(bounds) = collection.bounds() {
                     given_up =
                         self.give_up_oldest(&collection, (bounds, bytes), &mut batch, pace)?;
                 }
+                self.put(&collection, new, &mut batch)?;
             }
         }
         if done.count > 0 {
-            let gone = given_up
-                .as_ref()
-                .map_or((0, 0), |it| (it.documents, it.bytes));
-            let documents = done.count.wrapping_sub(gone.0);
-            let bytes = bytes.wrapping_sub(gone.1);
+            let documents = done.count.wrapping_sub(given_up.documents);
+            let bytes = bytes.wrapping_sub(given_up.bytes);
             self.count(&collection, &mut batch, documents, bytes)?;
             self.commit_paced(batch, pace)?;
             collection.counts.add(documents, bytes);
@@ -194,9 +196,7 @@ impl Store {
                 .counts
                 .next
                 .fetch_add(done.count, Ordering::AcqRel);
-            if let Some(given_up) = given_up {
-                self.gave_up(&collection, &given_up);
-            }
+            self.gave_up(&collection, &given_up);
         }
         Ok(Some((done, news.len())))
     }
@@ -235,15 +235,19 @@ impl Store {
                 let held = self.locks.keys(collection.ident, locks, pace);
                 let held = held.ok_or_else(not_at_once)?;
                 if self.is_present(&collection) {
+                    step()?;
                     let news = vec![new(&collection, *first, validation)];
                     return Ok(Some((collection, news, held)));
                 }
                 continue;
             }
-            let news: Vec<_> = documents
-                .iter()
-                .map(|document| new(&collection, *document, validation))
-                .collect();
+            let (mut news, mut refused) = (Vec::with_capacity(documents.len()), 0);
+            for document in documents {
+                step()?;
+                let new = new(&collection, *document, validation.after(refused));
+                refused += usize::from(new.is_err());
+                news.push(new);
+            }
             let mut locks = Vec::new();
             for new in news.iter().flatten() {
                 locks.push(lock_of(&new.key));
@@ -318,7 +322,7 @@ fn new<'a>(
 ) -> Result<New<'a>, Refusal> {
     let mut id = check_id(document)?;
     if collection.options.validates(validation) {
-        collection.options.check_valid(document, None)?;
+        collection.options.check_valid(document, None, validation)?;
     }
     if collection.bounds().is_some() {
         id = collection.next_place().to_be_bytes().to_vec();

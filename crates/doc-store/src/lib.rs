@@ -56,7 +56,7 @@ pub use failure::{Failure, Outcome};
 pub use geo::PlaceOptions;
 pub use index::{Index, Partial};
 pub use insert::Inserted;
-pub use modify::{Modified, Step};
+pub use modify::{Found, Modified, Step};
 pub use options::{Bounds, CollectionOptions, View};
 pub use pace::{Manner, Pace};
 pub use plan::{Access, Plan, Range};

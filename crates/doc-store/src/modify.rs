@@ -1,7 +1,7 @@
 //! Changes of one document: read, decided, written, under its lock.
 
 use drumlin::WriteBatch;
-use drumlin_doc::Document;
+use drumlin_doc::{Code, Document, Refusal};
 
 use crate::catalog::Name;
 use crate::changes::Changes;
@@ -21,6 +21,17 @@ pub enum Step {
     Replace(Vec<u8>),
     /// It goes.
     Delete,
+}
+
+/// Where a document was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The name of its collection.
+    pub name: &'a Name,
+    /// The collection's own number; `None` for whichever has the name.
+    pub uuid: Option<[u8; 16]>,
+    /// The key that it lies under: that of its `_id`, or its place in a capped collection.
+    pub key: &'a [u8],
 }
 
 /// A document, before and after.
@@ -45,17 +56,27 @@ impl Store {
         id_key: &[u8],
         decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
     ) -> Outcome<Modified> {
-        self.modify_with(name, id_key, Manner::CHECKED, decide)
+        let found = Found {
+            name,
+            uuid: None,
+            key: id_key,
+        };
+        self.modify_with(found, Manner::CHECKED, decide)
     }
 
-    /// As [`Store::modify`], in a manner. At once no validator is asked, which may take its time.
+    /// As [`Store::modify`], in a manner, of the collection that the document was found in. At once no validator is asked, which may take
+    /// its time.
     ///
     /// # Errors
-    /// As of [`Store::modify`]; `Incomplete` where it must not wait and would.
+    /// As of [`Store::modify`]; `QueryPlanKilled` where another collection has the name by now; `Incomplete` where it must not wait and
+    /// would.
     pub fn modify_with(
         &self,
-        name: &Name,
-        id_key: &[u8],
+        Found {
+            name,
+            uuid,
+            key: id_key,
+        }: Found<'_>,
         manner: Manner,
         decide: &mut dyn FnMut(Document<'_>) -> Outcome<Step>,
     ) -> Outcome<Modified> {
@@ -69,6 +90,11 @@ impl Store {
             let Some(collection) = self.collection(name) else {
                 return Ok(gone);
             };
+            let is_other = uuid.is_some_and(|uuid| uuid != collection.uuid);
+            if is_other && !drumlin_base::bug!("mongo-keys-of-another-collection") {
+                let text = format!("{name} became another collection meanwhile");
+                return Err(Refusal::new(Code::QueryPlanKilled, text).into());
+            }
             let key = under(collection.ident, id_key);
             let mut locks = vec![match collection.bounds() {
                 Some(_) => collection.order_lock(),
@@ -106,9 +132,11 @@ impl Store {
                 if pace == Pace::AtOnce {
                     return Err(not_at_once().into());
                 }
-                collection
-                    .options
-                    .check_valid(document, Some(Document(&before)))?;
+                collection.options.check_valid(
+                    document,
+                    Some(Document(&before)),
+                    manner.validation,
+                )?;
             }
             let changes = Changes::of(&collection, Document(&before), after, id_key)?;
             let unique: Vec<u64> = changes

@@ -101,7 +101,7 @@ impl CollectionOptions {
     /// Whether documents are looked at when they are written.
     pub(crate) fn validates(&self, validation: Validation) -> bool {
         self.validator.is_some()
-            && validation == Validation::Checked
+            && validation != Validation::Bypassed
             && self.validation_level != Some(ValidationLevel::Off)
             && self.validation_action != Some(ValidationAction::Warn)
     }
@@ -114,6 +114,7 @@ impl CollectionOptions {
         &self,
         document: Document<'_>,
         before: Option<Document<'_>>,
+        validation: Validation,
     ) -> Result<(), Refusal> {
         let Some(validator) = &self.validator else {
             return Ok(());
@@ -124,7 +125,7 @@ impl CollectionOptions {
         let is_moderate = self.validation_level == Some(ValidationLevel::Moderate);
         match before.filter(|_| is_moderate) {
             Some(before) if !validator.passes(before)? => Ok(()),
-            _ => Err(validator.refusal(document)?),
+            _ => Err(validator.refusal(document, validation)?),
         }
     }
 
@@ -170,7 +171,8 @@ impl CollectionOptions {
                 }
                 (b"size" | b"max", _) => {}
                 (b"validator", Kind::Document) => {
-                    options.validator = Some(Validator::new(Document(element.value.bytes)).ok()?);
+                    options.validator =
+                        Some(Validator::of_any_size(Document(element.value.bytes)).ok()?);
                 }
                 (b"validationLevel", _) => {
                     options.validation_level =

@@ -187,7 +187,7 @@ impl Store {
             };
             collection.counts.add(number(documents?)?, number(bytes?)?);
             if collection.bounds().is_some() {
-                self.reads().find_next_place(&collection)?;
+                self.reads().find_places(&collection)?;
             }
             for index in &collection.indexes {
                 let mark = self.db.get(mark_key(MULTIKEY, index.ident))?;

@@ -2,8 +2,14 @@
 
 use drumlin_doc::{Builder, Code, Document, Filter, Kind, Refusal, Scope, unmet};
 
+/// Longest validator: all of it may be asked of each document.
+const VALIDATOR_BYTES_MAX: usize = 1 << 20;
 /// Longest document that is looked at for what it does not meet: each part of a validator does so anew.
 const LOOKED_AT_BYTES_MAX: usize = 256 << 10;
+/// Longest validator that is taken apart for what is not met of it: each refusal parses it anew.
+const TAKEN_APART_BYTES_MAX: usize = 64 << 10;
+/// About how many refusals of a command say what is not met.
+const DETAILED_MAX: usize = 100;
 /// Longest part of a refusal that says what is not met: a command may have a hundred thousand of them.
 const DETAILS_BYTES_MAX: usize = 4 << 10;
 
@@ -41,16 +47,43 @@ pub enum Validation {
     /// As the collection has it.
     #[default]
     Checked,
+    /// As the collection has it; refusals do not say what is not met.
+    CheckedBriefly,
     /// It is not.
     Bypassed,
+}
+
+impl Validation {
+    /// It, in a command that has had so many statements refused.
+    pub fn after(self, refused: usize) -> Self {
+        match self {
+            Self::Checked if refused >= DETAILED_MAX => Self::CheckedBriefly,
+            it => it,
+        }
+    }
 }
 
 impl Validator {
     /// The one that `given` describes.
     ///
     /// # Errors
-    /// Of filters; `NearNotAllowed`; `CommandNotSupported` for `$$NOW` and `$rand`, which are not the same for each write.
+    /// `BadValue` for more than 1 MiB; of filters; `NearNotAllowed`; `CommandNotSupported` for `$$NOW` and `$rand`, which are not the
+    /// same for each write.
     pub fn new(given: Document<'_>) -> Result<Self, Refusal> {
+        match given.0.len() > VALIDATOR_BYTES_MAX {
+            true => Err(Refusal::bad_value(format!(
+                "the validator has {} bytes; the most is {VALIDATOR_BYTES_MAX}",
+                given.0.len()
+            ))),
+            false => Self::of_any_size(given),
+        }
+    }
+
+    /// As [`Validator::new`]; it may have been stored before there was a bound.
+    ///
+    /// # Errors
+    /// The others of it.
+    pub(crate) fn of_any_size(given: Document<'_>) -> Result<Self, Refusal> {
         let at = |now_ms: i64, seed: u64| {
             let scope = Scope {
                 now_ms,
@@ -81,8 +114,14 @@ impl Validator {
     ///
     /// # Errors
     /// Of its expressions.
-    pub(crate) fn refusal(&self, document: Document<'_>) -> Result<Refusal, Refusal> {
-        let details = match document.0.len() <= LOOKED_AT_BYTES_MAX {
+    pub(crate) fn refusal(
+        &self,
+        document: Document<'_>,
+        validation: Validation,
+    ) -> Result<Refusal, Refusal> {
+        let is_short =
+            document.0.len() <= LOOKED_AT_BYTES_MAX && self.given.len() <= TAKEN_APART_BYTES_MAX;
+        let details = match is_short && validation != Validation::CheckedBriefly {
             true => Some(unmet(Document(&self.given), document)?),
             false => None,
         };

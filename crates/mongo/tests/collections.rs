@@ -495,3 +495,26 @@ fn what_is_taken_for_an_option_can_be_read_back() {
     let (reply, _) = run(&server, r#"{"listCollections": 1}"#);
     assert_eq!(first_batch(&reply).len(), taken);
 }
+
+#[test]
+fn only_the_first_refusals_of_an_update_say_what_is_not_met() {
+    let server = open();
+    let create = r#"{"create": "c", "validator": {"n": {"$gt": 0}}}"#;
+    assert_eq!(run(&server, create).1, 0);
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1, "n": 1}]}"#;
+    assert_eq!(run(&server, insert).1, 0);
+    let statements = vec![r#"{"q": {"_id": 1}, "u": {"$set": {"n": 0}}}"#; 150].join(", ");
+    let update = format!(r#"{{"update": "c", "ordered": false, "updates": [{statements}]}}"#);
+    let (reply, _) = run(&server, &update);
+    let errors = Document(&reply)
+        .get("writeErrors")
+        .and_then(|it| it.as_array());
+    let has: Vec<bool> = errors
+        .expect("all fail")
+        .iter()
+        .map(|it| it.value.as_document()?.get("errInfo")?.as_document())
+        .map(|info| info.expect("it says which").get("details").is_some())
+        .collect();
+    let expected: Vec<bool> = (0..150).map(|at| at < 100).collect();
+    assert_eq!(has, expected);
+}

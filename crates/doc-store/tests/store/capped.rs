@@ -2,12 +2,16 @@
 //! wherever it is cut off. Method: random operations beside a list in memory; writers in several threads with a reader at their heels;
 //! power cuts and a reopened store after a few operations each.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use drumlin::ErrorKind;
 use drumlin_base::rng::Rng;
-use drumlin_doc::{Code, Document, Filter, Sort};
+use drumlin_doc::{Code, Document, Filter, Refusal, Sort, watched};
 use drumlin_doc_store::{
-    Bounds, CollectionOptions, Failure, Hint, Name, NewIndex, PlaceOptions, Step, Store, Walk,
+    Bounds, CollectionOptions, Failure, Hint, Manner, Name, NewIndex, Pace, PlaceOptions, Step,
+    Store, Validation, Walk,
 };
 use drumlin_fs::{CrashPolicy, StrictMemFileSystem};
 
@@ -384,4 +388,101 @@ fn a_conversion_keeps_the_newest_whole_or_not_at_all() {
             .expect("inserts");
         assert_eq!(all(&copy, None).last(), Some(&new));
     }
+}
+
+/// A collection of many documents, with long entries of an index, whose bounds became as narrow as ten documents; they are synced.
+fn narrowed(files: &Arc<StrictMemFileSystem>, many: i64) -> (Store, Model) {
+    let store = open(Arc::<StrictMemFileSystem>::clone(files)).expect("opens");
+    let bounds = Bounds {
+        size_bytes: 1 << 30,
+        documents_max: None,
+    };
+    create(&store, bounds);
+    let text = "v".repeat(1000);
+    let all: Model = (0..many)
+        .map(|id| doc(&format!(r#"{{"_id": {id}, "u": {id}, "a": "{text}{id}"}}"#)))
+        .collect();
+    let news: Vec<_> = all.iter().map(|it| Document(it)).collect();
+    let done = store.insert(&name(), &news, true).expect("inserts");
+    assert_eq!(done.expect("a collection").count, many as u64);
+    let narrow = |options: &mut CollectionOptions| {
+        let bounds = options.capped.as_mut().expect("it is capped");
+        bounds.documents_max = Some(10);
+        Ok(())
+    };
+    store.change_options(&name(), narrow).expect("changes");
+    store.sync().expect("syncs");
+    (store, all)
+}
+
+fn is_whole(store: &Store) -> Model {
+    let reads = store.reads();
+    let collection = reads.collection(&name()).expect("a collection");
+    reads.check(&collection).expect("whole");
+    let found = all(store, None);
+    assert_eq!(collection.documents(), found.len() as u64);
+    assert_eq!(collection.bytes(), size(&found));
+    found
+}
+
+#[test]
+fn many_documents_are_given_up_in_turn_and_by_batches() {
+    const MANY: i64 = 4000;
+    let files = Arc::new(StrictMemFileSystem::new());
+    let (store, before) = narrowed(&files, MANY);
+    let new = doc(r#"{"_id": -1, "u": -1}"#);
+    let at_once = Manner {
+        pace: Pace::AtOnce,
+        validation: Validation::Checked,
+    };
+    let refused = store.insert_with(&name(), &[Document(&new)], true, at_once);
+    let refused = refused.expect_err("it would have to wait");
+    assert!(matches!(refused, Failure::Engine(it) if it.kind() == ErrorKind::Incomplete));
+    assert_eq!(is_whole(&store), before, "nothing was done");
+    let images = Rc::new(RefCell::new(Vec::new()));
+    let look = {
+        let (files, images) = (Arc::clone(&files), Rc::clone(&images));
+        move || {
+            let mut images = images.borrow_mut();
+            let seed = images.len() as u64;
+            let policy = match seed % 2 {
+                0 => CrashPolicy::KeepAll,
+                _ => CrashPolicy::PrefixInTime,
+            };
+            images.push(files.crash_image(seed, policy));
+            Ok(())
+        }
+    };
+    let done = watched(look, || store.insert(&name(), &[Document(&new)], true));
+    assert_eq!(done.expect("inserts").expect("a collection").count, 1);
+    let mut after = before[before.len() - 9..].to_vec();
+    after.push(new);
+    assert_eq!(is_whole(&store), after);
+    // A cut between two batches leaves it without its oldest documents, and counted.
+    let mut sizes = Vec::new();
+    for image in images.take() {
+        let copy = open(Arc::new(image)).expect("opens after a power cut");
+        let found = is_whole(&copy);
+        assert_eq!(found, before[before.len() - found.len()..]);
+        sizes.push(found.len());
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    assert!(sizes.len() > 2, "it was cut between batches: {sizes:?}");
+}
+
+#[test]
+fn who_ends_an_insert_leaves_what_was_not_given_up_yet() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let (store, before) = narrowed(&files, 1000);
+    let new = doc(r#"{"_id": -1, "u": -1}"#);
+    let end = || Err(Refusal::new(Code::MaxTimeMsExpired, "it is over"));
+    let ended = watched(end, || store.insert(&name(), &[Document(&new)], true));
+    let ended = ended.expect_err("it is ended");
+    assert!(matches!(ended, Failure::Refused(it) if it.code == Code::MaxTimeMsExpired));
+    let found = is_whole(&store);
+    assert_eq!(found, before[before.len() - found.len()..]);
+    let done = store.insert(&name(), &[Document(&new)], true);
+    assert_eq!(done.expect("inserts").expect("a collection").count, 1);
+    assert_eq!(is_whole(&store).len(), 10);
 }

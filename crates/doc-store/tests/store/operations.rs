@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use drumlin_doc::{Code, Document};
+use drumlin_doc::{Code, Document, Refusal, watched};
 use drumlin_doc_store::{
-    CollectionOptions, Failure, Name, NewIndex, PlaceOptions, Step, ValidationLevel, Validator,
+    CollectionOptions, Failure, Found, Manner, Name, NewIndex, Pace, PlaceOptions, Step,
+    Validation, ValidationLevel, Validator,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -45,6 +46,100 @@ fn a_validator_is_there_when_the_store_is_opened_again() {
         Ok(Step::Replace(doc(r#"{"_id": 1, "a": 0}"#)))
     });
     assert_eq!(code(refused), Code::DocumentValidationFailure);
+}
+
+fn numbered(count: i64) -> Vec<Vec<u8>> {
+    let all = (0..count).map(|id| doc(&format!(r#"{{"_id": {id}, "a": 0}}"#)));
+    all.collect()
+}
+
+fn with_validator(given: &str) -> CollectionOptions {
+    CollectionOptions {
+        validator: Some(Validator::new(Document(&doc(given))).expect("a filter")),
+        ..CollectionOptions::default()
+    }
+}
+
+#[test]
+fn an_insert_can_be_ended_between_two_documents() {
+    let documents = numbered(500);
+    let documents: Vec<_> = documents.iter().map(|it| Document(it)).collect();
+    for options in [
+        CollectionOptions::default(),
+        with_validator(r#"{"a": {"$lt": 1}}"#),
+    ] {
+        let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+        store.create_with(&name(), options).expect("creates");
+        let end = || Err(Refusal::new(Code::MaxTimeMsExpired, "it is over"));
+        let ended = watched(end, || store.insert(&name(), &documents, true));
+        assert_eq!(code(ended), Code::MaxTimeMsExpired);
+        compare(&store, &Model::new());
+        let done = store.insert(&name(), &documents, true).expect("inserts");
+        assert_eq!(done.expect("a collection").count, 500);
+    }
+}
+
+#[test]
+fn only_the_first_refusals_of_an_insert_say_what_is_not_met() {
+    let documents = numbered(2500);
+    let documents: Vec<_> = documents.iter().map(|it| Document(it)).collect();
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    let options = with_validator(r#"{"a": {"$gt": 1}}"#);
+    store.create_with(&name(), options).expect("creates");
+    let done = store.insert(&name(), &documents, false).expect("inserts");
+    let done = done.expect("a collection");
+    assert_eq!((done.count, done.errors.len()), (0, 2500));
+    let info = |refusal: &Refusal| {
+        let details = refusal.details.clone().expect("it says which");
+        let info = Document(&details).get("errInfo");
+        let info = info.and_then(|it| it.as_document()).expect("a document");
+        assert!(info.get("failingDocumentId").is_some());
+        info.get("details").is_some()
+    };
+    let has: Vec<bool> = done.errors.iter().map(|(_, it)| info(it)).collect();
+    assert!(has[..100].iter().all(|has| *has));
+    assert!(!has[200..].iter().any(|has| *has));
+}
+
+#[test]
+fn a_validator_has_a_longest_length() {
+    let filter = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        Validator::new(Document(&doc(&format!(r#"{{"a": "{text}"}}"#))))
+    };
+    let most = 1 << 20;
+    assert!(filter(most - 100).is_ok());
+    let refused = filter(most).expect_err("too long");
+    assert_eq!(refused.code, Code::BadValue);
+    assert!(refused.message.contains("1048576"), "{refused}");
+}
+
+#[test]
+fn a_document_is_not_changed_in_another_collection_of_the_name() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let [document] = [r#"{"_id": 1, "a": 1}"#].map(doc);
+    let insert = || store.insert(&name(), &[Document(&document)], true);
+    insert().expect("inserts");
+    let (of, key) = (name(), id_of(&document));
+    let uuid = store.collection(&of).map(|it| it.uuid);
+    let found = Found {
+        name: &of,
+        uuid,
+        key: &key,
+    };
+    let manner = Manner {
+        pace: Pace::InTurn,
+        validation: Validation::Checked,
+    };
+    let delete = || store.modify_with(found, manner, &mut |_| Ok(Step::Delete));
+    store.drop_collection(&of).expect("drops");
+    assert_eq!(delete().expect("there is none").before, None);
+    store.create(&of).expect("creates");
+    insert().expect("inserts");
+    assert_eq!(code(delete()), Code::QueryPlanKilled);
+    let left = store.collection(&of).map(|it| it.documents());
+    assert_eq!(left, Some(1));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::cursor::first_batch;
 use super::refusals::refusal_of;
 use super::shape::{Shape, check, check_collation, missing, required, unknown};
-use super::write_reply::TEXTS_BYTES_MAX;
+use super::write_reply::{TEXTS_BYTES_MAX, details_of};
 use super::{delete, insert, update};
 
 const INSERT: &[(&str, Shape)] = &[("insert", Shape::Number), ("document", Shape::Document)];
@@ -66,7 +66,7 @@ struct Done {
     upserted: u64,
     deleted: u64,
     results: Vec<Vec<u8>>,
-    /// Bytes of the texts of errors.
+    /// Bytes of the texts and details of errors.
     texts: usize,
     errors_only: bool,
 }
@@ -276,6 +276,10 @@ impl Done {
             self.refused(at, &refusal);
             return Ok(at + 1);
         }
+        let call = &Call {
+            refused: usize::try_from(self.errors).unwrap_or(usize::MAX),
+            ..*call
+        };
         let counters = &call.shared.counters;
         match &first.wanted {
             Wanted::Insert(_) => {
@@ -326,10 +330,12 @@ impl Done {
             }
             Wanted::Delete(statement) => {
                 counters.deletes.add(1);
-                let outcome = delete::one_statement(call, &target.name, Document(statement), scope);
-                if let Some(count) = self.or_refused(at, outcome)? {
-                    counters.deleted.add(count);
-                    self.deleted += count;
+                let mut count = 0;
+                let statement = (Document(statement), scope);
+                let outcome = delete::one_statement(call, &target.name, statement, &mut count);
+                counters.deleted.add(count);
+                self.deleted += count;
+                if self.or_refused(at, outcome)?.is_some() {
                     self.told(at, count, None, None);
                 }
             }
@@ -372,13 +378,14 @@ impl Done {
             false => refusal.message.as_str(),
             true => "",
         };
-        self.texts += text.len();
+        let details = details_of(refusal, self.texts);
+        self.texts += text.len() + details.0.len();
         let mut out = Builder::new();
         out.f64("ok", 0.0)
             .count("idx", at as u64)
             .i32("code", refusal.code.number())
             .str("errmsg", text);
-        for element in refusal.details.iter().flat_map(|details| Document(details)) {
+        for element in details {
             out.value(element.name, element.value);
         }
         out.i32("n", 0);

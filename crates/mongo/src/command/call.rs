@@ -54,6 +54,8 @@ pub(super) struct Call<'a> {
     pub(super) pace: Pace,
     /// Where it says for how long its answer is to be waited for; `None` where nobody waits.
     pub(super) pause: Option<&'a Cell<Option<Duration>>>,
+    /// How many of its statements were refused before this one.
+    pub(super) refused: usize,
 }
 
 impl<'a> Call<'a> {
@@ -205,7 +207,7 @@ impl<'a> Call<'a> {
             pace: self.pace,
             validation: match self.flag("bypassDocumentValidation") {
                 true => Validation::Bypassed,
-                false => Validation::Checked,
+                false => Validation::Checked.after(self.refused),
             },
         }
     }

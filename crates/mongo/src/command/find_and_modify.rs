@@ -1,12 +1,13 @@
 //! `findAndModify`.
 
 use drumlin_doc::{Builder, Document, Kind, Projection, ProjectionOf, Refusal, Update, Value};
-use drumlin_doc_store::{Name, Outcome, Step};
+use drumlin_doc_store::Outcome;
 
 use crate::query::Query;
 
 use super::call::Call;
 use super::change::Change;
+use super::delete::remove;
 use super::first::first;
 use super::shape::Shape;
 use super::update::{Statement, array_filters, change, upsert};
@@ -76,7 +77,8 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
         None => Ok(document.to_vec()),
     };
     loop {
-        let Some(id) = first(call, &name, &statement.query)? else {
+        let first = first(call, &name, &statement.query)?;
+        let Some(found) = first.found(&name).next() else {
             if !statement.is_upsert {
                 return Ok(reply(None, (0, None, is_remove)));
             }
@@ -87,8 +89,8 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
             return Ok(reply(shown, (1, Document(&document).get("_id"), false)));
         };
         let found = match is_remove {
-            true => remove(call, &name, &id, &statement.query)?,
-            false => change(call, &name, &id, &statement)?
+            true => remove(call, found, &statement.query)?,
+            false => change(call, found, &statement)?
                 .map(|(before, after, _)| if is_new { after } else { before }),
         };
         // Where somebody else was faster, the next one is looked for.
@@ -96,16 +98,6 @@ pub(super) fn find_and_modify(call: &Call<'_>) -> Outcome<Builder> {
             return Ok(reply(Some(value(&document)?), (1, None, is_remove)));
         }
     }
-}
-
-fn remove(call: &Call<'_>, name: &Name, id: &[u8], query: &Query) -> Outcome<Option<Vec<u8>>> {
-    let modified = call.shared.store.modify(name, id, &mut |document| {
-        Ok(match query.filter.matches(document)? {
-            true => Step::Delete,
-            false => Step::Keep,
-        })
-    })?;
-    Ok(modified.before.filter(|_| modified.step == Step::Delete))
 }
 
 fn reply(

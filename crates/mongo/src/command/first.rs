@@ -7,12 +7,13 @@ use crate::query::{Query, each};
 use crate::sorting::Sorter;
 
 use super::call::Call;
+use super::delete::Matching;
 
-/// The key of the first document in the order.
-pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Option<Vec<u8>>> {
+/// The first document in the order, if there is any.
+pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Matching> {
     let reads = call.shared.store.reads();
     let Some(collection) = reads.collection(name) else {
-        return Ok(None);
+        return Ok(Matching::default());
     };
     collection.refuse_view()?;
     let plan = query.plan(&reads, &collection)?;
@@ -29,8 +30,12 @@ pub(super) fn first(call: &Call<'_>, name: &Name, query: &Query) -> Outcome<Opti
     })?;
     let sorted = sorter.finish()?.next()?;
     let id = sorted.as_deref().and_then(|it| Document(it).get("_id"));
-    match id {
-        Some(id) => Ok(reads.key_of(&collection, id)?),
-        None => Ok(found),
-    }
+    let key = match id {
+        Some(id) => reads.key_of(&collection, id)?,
+        None => found,
+    };
+    Ok(Matching {
+        uuid: collection.uuid,
+        keys: Vec::from_iter(key),
+    })
 }

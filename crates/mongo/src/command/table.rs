@@ -186,6 +186,7 @@ fn call<'a>(
         sequences,
         pace: Pace::InTurn,
         pause: None,
+        refused: 0,
     }
 }
 

@@ -4,7 +4,7 @@ use drumlin_doc::{
     ArrayFilter, Builder, Code, Document, Element, Filter, Kind, Moment, OwnedValue, Refusal,
     Scope, Sort, Update, Value, step,
 };
-use drumlin_doc_store::{Failure, Name, Outcome, Pace, Step};
+use drumlin_doc_store::{Failure, Found, Name, Outcome, Pace, Step};
 
 use crate::query::Query;
 
@@ -92,6 +92,10 @@ pub(super) fn update(call: &Call<'_>) -> Outcome<Builder> {
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
     for (at, statement) in statements.iter().enumerate() {
         let mut done = Done::default();
+        let call = &Call {
+            refused: errors.len(),
+            ..*call
+        };
         let outcome = read(call, *statement, &scope).map_err(Failure::from);
         let outcome = outcome.and_then(|statement| run(call, &name, &statement, &mut done));
         matched += done.matched + u64::from(done.upserted.is_some());
@@ -213,26 +217,25 @@ pub(super) fn array_filters(
 fn run(call: &Call<'_>, name: &Name, statement: &Statement, done: &mut Done) -> Outcome<()> {
     for _ in 0..UPSERT_TRIES {
         let most = if statement.is_multi { usize::MAX } else { 1 };
-        let ids = match statement.query.sort.is_empty() {
+        let matching = match statement.query.sort.is_empty() {
             true => matching(call, name, &statement.query, most)?,
-            false => Vec::from_iter(first(call, name, &statement.query)?),
+            false => first(call, name, &statement.query)?,
         };
-        for id in &ids {
+        let is_none = matching.keys.is_empty();
+        for found in matching.found(name) {
             step()?;
-            if let Some((_, after, is_changed)) = change(call, name, id, statement)? {
+            if let Some((_, after, is_changed)) = change(call, found, statement)? {
                 drop(after);
                 done.matched += 1;
                 // A replacement counts, whatever was there before.
                 done.modified += u64::from(is_changed || !statement.change.is_partial());
             }
         }
-        if done.matched > 0
-            || (ids.is_empty() && !statement.is_upsert)
-            || (statement.is_multi && !ids.is_empty())
+        if done.matched > 0 || (is_none && !statement.is_upsert) || (statement.is_multi && !is_none)
         {
             return Ok(());
         }
-        if !ids.is_empty() {
+        if !is_none {
             // Somebody else changed it meanwhile.
             continue;
         }
@@ -254,14 +257,13 @@ pub(super) type Changed = (Vec<u8>, Vec<u8>, bool);
 /// Changes one document, if it still matches.
 pub(super) fn change(
     call: &Call<'_>,
-    name: &Name,
-    id: &[u8],
+    found: Found<'_>,
     statement: &Statement,
 ) -> Outcome<Option<Changed>> {
     let moment = moment(call, statement, false);
     let mut after = None;
     let store = &call.shared.store;
-    let modified = store.modify_with(name, id, call.manner(), &mut |document| {
+    let modified = store.modify_with(found, call.manner(), &mut |document| {
         after = None;
         if call.pace == Pace::AtOnce && document.0.len() > AT_ONCE_BYTES_MAX {
             return Err(not_at_once());
@@ -331,7 +333,7 @@ pub(super) fn upsert(
         Some((_, refusal)) => {
             // Where the filter finds the other document, the update is for that one.
             let is_race = refusal.code == Code::DuplicateKey
-                && !matching(call, name, &statement.query, 1)?.is_empty();
+                && !matching(call, name, &statement.query, 1)?.keys.is_empty();
             if is_race {
                 Ok(None)
             } else {

@@ -28,6 +28,17 @@ pub(super) fn goes_on(
 /// Bytes of a reply from which on errors have no text, as MongoDB has it.
 pub(super) const TEXTS_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of a reply beyond which errors have no details either: those of a hundred thousand errors may be more than a reply holds, and
+/// without them these are 6 MiB.
+const DETAILS_BYTES_MAX: usize = 4 << 20;
+
+/// The details of a refusal, where a reply that has so many bytes has room for them.
+pub(super) fn details_of(refusal: &Refusal, bytes: usize) -> Document<'_> {
+    let details = refusal.details.as_deref();
+    let details = details.filter(|it| bytes + it.len() <= DETAILS_BYTES_MAX);
+    details.map_or(Document::EMPTY, Document)
+}
+
 /// Appends `writeErrors` if there are any.
 pub(super) fn write_errors(reply: &mut Builder, errors: &[(usize, Refusal)]) {
     if errors.is_empty() {
@@ -39,7 +50,7 @@ pub(super) fn write_errors(reply: &mut Builder, errors: &[(usize, Refusal)]) {
         reply
             .count("index", *index as u64)
             .i32("code", refusal.code.number());
-        for element in refusal.details.iter().flat_map(|details| Document(details)) {
+        for element in details_of(refusal, reply.len()) {
             reply.value(element.name, element.value);
         }
         let text = match reply.len() > TEXTS_BYTES_MAX {
@@ -74,5 +85,28 @@ mod tests {
         assert_eq!(texts.len(), 10_000);
         assert_eq!(texts.first(), Some(&Some(1000)));
         assert_eq!(texts.last(), Some(&Some(0)));
+    }
+
+    #[test]
+    fn details_of_many_errors_end_where_there_is_no_room() {
+        let mut details = Builder::new();
+        details.str("errInfo", &"x".repeat(4000));
+        let refusal = Refusal {
+            details: Some(details.finish()),
+            ..Refusal::new(Code::DocumentValidationFailure, "x")
+        };
+        let errors: Vec<_> = (0..10_000).map(|at| (at, refusal.clone())).collect();
+        let mut reply = Builder::new();
+        write_errors(&mut reply, &errors);
+        let reply = reply.finish();
+        assert!(reply.len() < 2 * DETAILS_BYTES_MAX);
+        let all = Document(&reply).get("writeErrors").expect("there are some");
+        let all = all.as_array().expect("an array").iter();
+        let has: Vec<_> = all
+            .map(|it| it.value.as_document().expect("a document"))
+            .map(|it| it.get("errInfo").is_some())
+            .collect();
+        assert_eq!(has.len(), 10_000);
+        assert_eq!((has.first(), has.last()), (Some(&true), Some(&false)));
     }
 }
