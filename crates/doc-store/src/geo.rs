@@ -1,11 +1,10 @@
 //! Indexes of places: their options, and the keys of documents in them.
 
 use drumlin_doc::{
-    Builder, Code, Document, Grid, IndexFields, IndexKeys, Path, PlaceKind, Refusal, to_f64,
+    Builder, Code, Document, Grid, IndexFields, IndexKeys, Path, PlaceKind, Refusal, check_keys,
+    to_f64,
 };
 
-/// The most keys that one document may have in one index.
-const KEYS_MAX: usize = 1 << 20;
 /// The version of spheres' indexes that is told, MongoDB's third.
 const SPHERE_VERSION: u32 = 3;
 
@@ -141,7 +140,7 @@ pub(crate) fn check(places: &Places, options: PlaceOptions) -> Result<(), Refusa
 /// The keys of a document: each of a field's with each of the others'. It has none where it has no place.
 ///
 /// # Errors
-/// `Location16755` and others for what is no place; `BadValue` beyond 2^20 keys.
+/// `Location16755` and others for what is no place; `CannotBuildIndexKeys` as of [`check_keys`].
 pub(crate) fn keys_of(
     IndexFields(fields): &IndexFields,
     places: &Places,
@@ -170,10 +169,10 @@ pub(crate) fn keys_of(
             true => vec![drumlin_doc::keystring::key_of(drumlin_doc::Value::NULL)],
             false => of_field,
         };
-        if keys.len().saturating_mul(of_field.len()) > KEYS_MAX {
-            let text = format!("a document has more than {KEYS_MAX} keys in an index");
-            return Err(Refusal::bad_value(text));
-        }
+        let size = |keys: &[Vec<u8>]| keys.iter().map(Vec::len).sum::<usize>();
+        let before_bytes = size(&keys).saturating_mul(of_field.len());
+        let size_bytes = before_bytes.saturating_add(size(&of_field).saturating_mul(keys.len()));
+        check_keys(keys.len().saturating_mul(of_field.len()), size_bytes)?;
         let pairs = keys.iter().flat_map(|key| {
             of_field
                 .iter()

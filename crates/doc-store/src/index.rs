@@ -3,6 +3,7 @@
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc::{
     Code, Document, Filter, IndexFields, Kind, Path, PlaceKind, Predicate, Refusal, Test,
+    check_keys,
 };
 
 use crate::geo::{self, PlaceOptions, Places};
@@ -204,7 +205,7 @@ impl Index {
     /// The entries of a document whose `_id` has the key `id_key`, sorted; and whether an array made them.
     ///
     /// # Errors
-    /// `CannotIndexParallelArrays`, `BadValue`.
+    /// `CannotIndexParallelArrays`, `CannotBuildIndexKeys`, those of places.
     pub(crate) fn entries(
         &self,
         document: Document<'_>,
@@ -222,6 +223,10 @@ impl Index {
         if found.is_absent && self.sparse {
             return Ok((Vec::new(), false));
         }
+        // Each entry has the key of the `_id`, too.
+        let keys_bytes = found.keys.iter().map(Vec::len).sum::<usize>();
+        let ids_bytes = found.keys.len().saturating_mul(id_key.len());
+        check_keys(found.keys.len(), keys_bytes.saturating_add(ids_bytes))?;
         let entry = |key: &Vec<u8>| match self.unique {
             true => Entry {
                 key: under(self.ident, key),

@@ -83,7 +83,7 @@ pub fn plans(
 /// The plan where a hint names the index, by name or key, or `{$natural: ±1}`.
 ///
 /// # Errors
-/// `BadValue` for an index that is not there.
+/// `BadValue` for an index that is not there; `NoQueryExecutionPlans` for one that lacks documents that the query may find.
 pub fn plan_with(
     collection: &Collection,
     filter: &Filter,
@@ -123,6 +123,13 @@ pub fn plan_with(
     }
     if let Some(near) = near {
         return nearest(std::iter::once(index), &fields, near, sort);
+    }
+    if lacks_placeless(index, &fields) {
+        let text = format!(
+            "error processing query: planner returned error: the index {} that is hinted at has only documents with places, and the query has no condition on one",
+            index.name
+        );
+        return Err(Refusal::new(Code::NoPlan, text));
     }
     let candidate = candidate(index, &fields, sort)?;
     Ok(candidate.map_or_else(|| whole(index, sort), |candidate| candidate.plan))
@@ -307,6 +314,13 @@ fn has_all(index: &Index, fields: &[(&Path, &Test)]) -> bool {
     drumlin_base::bug!("mongo-partial-indexes-have-all") || follows(&partial.filter, fields)
 }
 
+/// Whether the filter may find documents without a place, which have no entry in an index of places.
+fn lacks_placeless(index: &Index, fields: &[(&Path, &Test)]) -> bool {
+    let has_place =
+        |(path, _): &(Path, bool)| index.place(path).is_some() && !asked(fields, path).is_empty();
+    !index.places.is_empty() && !index.fields.0.iter().any(has_place)
+}
+
 /// The collection, or the part of it that the filter says of `_id`.
 fn scan(collection: &Collection, fields: &[(&Path, &Test)], sort: &Sort) -> Plan {
     let id = Path::new("_id");
@@ -357,10 +371,7 @@ fn candidate(
 ) -> Result<Option<Candidate>, Refusal> {
     let is_multikey = index.is_multikey();
     let is_plain = index.places.is_empty();
-    // Documents without a place have no entry in an index of places.
-    let has_place =
-        |(path, _): &(Path, bool)| index.place(path).is_some() && !asked(fields, path).is_empty();
-    if !is_plain && !index.fields.0.iter().any(has_place) {
+    if lacks_placeless(index, fields) {
         return Ok(None);
     }
     let mut prefixes: Vec<Vec<u8>> = vec![index.ident.to_be_bytes().to_vec()];

@@ -65,6 +65,7 @@ codes! {
     InvalidPipelineOperator = 168 "InvalidPipelineOperator",
     CannotIndexParallelArrays = 171 "CannotIndexParallelArrays",
     QueryPlanKilled = 175 "QueryPlanKilled",
+    CannotBuildIndexKeys = 201 "CannotBuildIndexKeys",
     InvalidIndexSpecificationOption = 197 "InvalidIndexSpecificationOption",
     QueryFeatureNotAllowed = 224 "QueryFeatureNotAllowed",
     MemoryLimit = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",

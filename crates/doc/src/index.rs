@@ -6,12 +6,29 @@ use crate::path::Path;
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 
-/// The most keys that one document may have in one index.
+/// The most keys that one document may have in one index, and the most bytes of them together.
 const KEYS_MAX: usize = 1 << 20;
+const KEYS_BYTES_MAX: usize = 64 << 20;
 
 /// The fields of an index, in order, and whether each is sorted downwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFields(pub Vec<(Path, bool)>);
+
+/// Refuses more keys of one document in one index than there may be, or more bytes of them together.
+///
+/// # Errors
+/// `CannotBuildIndexKeys`.
+pub fn check_keys(keys: usize, size_bytes: usize) -> Outcome<()> {
+    let refuse = |most: String| {
+        let text = format!("a document has more than {most} in an index");
+        Err(Refusal::new(Code::CannotBuildIndexKeys, text))
+    };
+    match () {
+        () if keys > KEYS_MAX => refuse(format!("{KEYS_MAX} keys")),
+        () if size_bytes > KEYS_BYTES_MAX => refuse(format!("{KEYS_BYTES_MAX} bytes of keys")),
+        () => Ok(()),
+    }
+}
 
 /// The keys of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +63,8 @@ impl IndexFields {
     /// for an empty array.
     ///
     /// # Errors
-    /// `CannotIndexParallelArrays` where two different arrays would have to be combined; `BadValue` beyond 2^20 keys.
+    /// `CannotIndexParallelArrays` where two different arrays would have to be combined; `CannotBuildIndexKeys` beyond 2^20 keys or
+    /// 64 MiB of them.
     pub fn keys_of(&self, document: Document<'_>) -> Outcome<IndexKeys> {
         keys_of(&self.0, document)
     }
@@ -59,7 +77,7 @@ pub(crate) fn keys_of(fields: &[(Path, bool)], document: Document<'_>) -> Outcom
         ..IndexKeys::default()
     };
     let slots = vec![Slot::Below(document, 0); fields.len()];
-    Fields(fields).expand(slots, &mut found)?;
+    Fields(fields).expand(slots, &mut found, &mut 0)?;
     found.keys.sort_unstable();
     found.keys.dedup();
     Ok(found)
@@ -92,7 +110,12 @@ struct Fields<'f>(&'f [(Path, bool)]);
 
 impl Fields<'_> {
     /// Recurses once for each array on the way.
-    fn expand<'a>(&self, mut slots: Vec<Slot<'a>>, found: &mut IndexKeys) -> Outcome<()> {
+    fn expand<'a>(
+        &self,
+        mut slots: Vec<Slot<'a>>,
+        found: &mut IndexKeys,
+        size_bytes: &mut usize,
+    ) -> Outcome<()> {
         let mut array: Option<Document<'a>> = None;
         for (slot, (path, _)) in slots.iter_mut().zip(self.0) {
             *slot = advance(*slot, path);
@@ -107,16 +130,17 @@ impl Fields<'_> {
             }
         }
         let Some(array) = array else {
-            return self.finish(&slots, found);
+            return self.finish(&slots, found, size_bytes);
         };
         found.is_multikey = true;
         let mut is_empty = true;
         for element in array {
             is_empty = false;
-            self.expand(self.with_element(&slots, Some(element.value)), found)?;
+            let slots = self.with_element(&slots, Some(element.value));
+            self.expand(slots, found, size_bytes)?;
         }
         match is_empty {
-            true => self.expand(self.with_element(&slots, None), found),
+            true => self.expand(self.with_element(&slots, None), found, size_bytes),
             false => Ok(()),
         }
     }
@@ -141,7 +165,12 @@ impl Fields<'_> {
         slots.iter().zip(self.0).map(one).collect()
     }
 
-    fn finish(&self, slots: &[Slot<'_>], found: &mut IndexKeys) -> Outcome<()> {
+    fn finish(
+        &self,
+        slots: &[Slot<'_>],
+        found: &mut IndexKeys,
+        size_bytes: &mut usize,
+    ) -> Outcome<()> {
         let mut key = Vec::new();
         for (slot, (_, is_descending)) in slots.iter().zip(self.0) {
             let value = match slot {
@@ -153,13 +182,9 @@ impl Fields<'_> {
             };
             append(&mut key, value, *is_descending);
         }
+        *size_bytes += key.len();
         found.keys.push(key);
-        match found.keys.len() > KEYS_MAX {
-            true => Err(Refusal::bad_value(format!(
-                "a document has more than {KEYS_MAX} keys in an index"
-            ))),
-            false => Ok(()),
-        }
+        check_keys(found.keys.len(), *size_bytes)
     }
 }
 

@@ -45,7 +45,7 @@ pub use compare::{class, compare, equal};
 pub use expression::{Deviation, Expression, Scope, Variables, merged};
 pub use filter::{Bits, Filter, Predicate, Test};
 pub use geo::{GeoQuery, Grid, Near, PlaceCell, PlaceKeys, PlaceKind, PlaceRange};
-pub use index::{IndexFields, IndexKeys};
+pub use index::{IndexFields, IndexKeys, check_keys};
 pub use number::{Number, coerced, to_f64};
 pub use path::{Path, candidates, value_at};
 pub use project::{Projection, ProjectionOf};

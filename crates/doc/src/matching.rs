@@ -59,7 +59,7 @@ impl Test {
             Self::All(tests) => tests
                 .iter()
                 .all(|test| test.holds_at(document, path, failed)),
-            Self::Any(Predicate::Near(near)) => near.holds(document, path),
+            Self::Any(Predicate::Near(near)) => failed.see(near.holds(document, path)),
             _ => candidates(document, path, &mut |value| self.holds(value, failed)),
         }
     }

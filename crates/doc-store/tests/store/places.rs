@@ -279,7 +279,8 @@ fn run(seed: u64) {
             .collect();
         let near = filter.near();
         let distance = |it: &[u8]| {
-            let found = near.and_then(|(path, near)| near.nearest(Document(it), path));
+            let found = near
+                .and_then(|(path, near)| near.nearest(Document(it), path).expect("nobody ends it"));
             found.map_or(0.0, |(distance, _)| distance)
         };
         expected.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -445,4 +446,121 @@ fn what_is_said_of_places_outlives_the_store() {
     assert!(near(r#"{"p": {"$nearSphere": [0, 0]}}"#).is_err());
     let of_some = r#"{"k": 2, "p": {"$nearSphere": [0, 0]}}"#;
     assert_eq!(near(of_some).expect("a plan"), 1);
+}
+
+#[test]
+fn the_first_of_many_in_one_spot_come_without_the_others() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    let keys = [
+        r#"{"p": "2dsphere"}"#,
+        r#"{"f": "2d"}"#,
+        r#"{"l": "2dsphere"}"#,
+    ];
+    store
+        .create_indexes(&name(), &keys.map(index))
+        .expect("builds");
+    const COUNT: usize = 5000;
+    let line = r#"{"type": "LineString", "coordinates": [[10, 10], [40, 40]]}"#;
+    let documents: Vec<_> = (0..COUNT)
+        .map(|id| {
+            doc(&format!(
+                r#"{{"_id": {id}, "p": [10, 10], "f": [10, 10], "l": {line}}}"#
+            ))
+        })
+        .collect();
+    for some in documents.chunks(1000) {
+        let some: Vec<_> = some.iter().map(|it| Document(it)).collect();
+        store.insert(&name(), &some, true).expect("inserts");
+    }
+    for center in ["[10, 10]", "[10.0000001, 10]", "[-70, 3]"] {
+        for operator in [
+            format!(r#""p": {{"$nearSphere": {center}}}"#),
+            format!(r#""l": {{"$nearSphere": {center}}}"#),
+            format!(r#""f": {{"$near": {center}}}"#),
+        ] {
+            let filter = Filter::new(Document(&doc(&format!("{{{operator}}}")))).expect("a filter");
+            let (mut found, _) = walked(&store, &filter, None);
+            found.sort();
+            found.dedup();
+            assert_eq!(found.len(), COUNT, "{operator}");
+            let reads = store.reads();
+            let collection = reads.collection(&name()).expect("a collection");
+            let plan = plan(&reads, &collection, &filter, &Sort::default(), 1).expect("a plan");
+            let mut walk = Walk::new(plan);
+            let one = walk.go_on(&reads, &collection, &mut |_, _| Ok(false));
+            assert!(!one.expect("reads"));
+            let read = walk.documents_examined;
+            assert!(
+                center != "[10, 10]" || read < 1100,
+                "{operator}: {read} for one"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_hint_does_not_leave_out_what_has_no_place() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    store.create(&name()).expect("creates");
+    store
+        .create_indexes(&name(), &KEYS.map(index))
+        .expect("builds");
+    let reads = store.reads();
+    let collection = reads.collection(&name()).expect("a collection");
+    let within = r#"{"$geoWithin": {"$centerSphere": [[0, 0], 1]}}"#;
+    for key in KEYS {
+        let field = if key.contains("\"p\"") { "p" } else { "f" };
+        let place = format!(r#"{{"{field}": {within}}}"#);
+        for (filter, code) in [
+            ("{}", Some(291)),
+            (r#"{"k": 1}"#, Some(291)),
+            (r#"{"p": null}"#, Some(291)),
+            (place.as_str(), None),
+        ] {
+            let filter = Filter::new(Document(&doc(filter))).expect("a filter");
+            let hint = Hint::Name(key.to_owned());
+            let plan = plan_with(&collection, &filter, &Sort::default(), &hint);
+            let refused = plan.err().map(|it| it.code.number());
+            assert_eq!(refused, code, "{filter:?} by {key}");
+        }
+    }
+}
+
+#[test]
+fn a_document_with_terabytes_of_keys_is_refused() {
+    let long = "a".repeat(4 << 20);
+    let numbers: Vec<String> = (0..300_000).map(|it| it.to_string()).collect();
+    let numbers = numbers.join(", ");
+    for (key, id, a, code) in [
+        (
+            r#"{"p": "2dsphere", "a": 1, "b": 1}"#,
+            "i",
+            &*long,
+            Some(201),
+        ),
+        (
+            r#"{"p": "2dsphere", "b": 1, "a": 1}"#,
+            "i",
+            &*long,
+            Some(201),
+        ),
+        (r#"{"p": "2dsphere", "b": 1}"#, &*long, "a", Some(201)),
+        (r#"{"b": 1}"#, &*long, "a", Some(201)),
+        (r#"{"a": 1, "b": 1}"#, "i", &*long, Some(201)),
+        (r#"{"a": 1}"#, &*long, "a", None),
+    ] {
+        let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+        store.create(&name()).expect("creates");
+        store
+            .create_indexes(&name(), &[index(key)])
+            .expect("builds");
+        let document = doc(&format!(
+            r#"{{"_id": "{id}", "p": [1, 1], "a": "{a}", "b": [{numbers}]}}"#
+        ));
+        let done = store.insert(&name(), &[Document(&document)], true);
+        let errors = done.expect("inserts").expect("a collection").errors;
+        let refused = errors.first().map(|(_, refusal)| refusal.code.number());
+        assert_eq!(refused, code, "{key}");
+    }
 }

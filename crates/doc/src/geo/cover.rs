@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use crate::refusal::Outcome;
 
+use super::beside::work;
 use super::cell::{Cell, Grid, SLACK};
 use super::plane::{Flat, Pair};
-use super::sphere::{Arc, Geometry, Vector, arcs, work};
+use super::sphere::{Arc, Geometry, Vector, arcs};
 
 /// What cells may have a part of.
 pub(super) trait Region {

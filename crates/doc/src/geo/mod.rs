@@ -2,6 +2,7 @@
 //!
 //! What an index finds are candidates: whether a place is what a query asks for is always told by its geometry.
 
+mod beside;
 mod cell;
 mod cover;
 mod near;

@@ -123,10 +123,24 @@ impl Near {
     }
 
     /// How far a document's place at `path` is, the nearest where it has several, and that place. `None` where it has none.
-    pub fn nearest<'a>(&self, document: Document<'a>, path: &Path) -> Option<(f64, Value<'a>)> {
+    ///
+    /// # Errors
+    /// Of the watch.
+    pub fn nearest<'a>(
+        &self,
+        document: Document<'a>,
+        path: &Path,
+    ) -> Outcome<Option<(f64, Value<'a>)>> {
         let mut nearest: Option<(f64, Value<'a>)> = None;
+        let mut ended = Ok(());
         let mut see = |value: Value<'a>| {
-            let distance = self.distance(value);
+            if ended.is_err() {
+                return false;
+            }
+            let distance = self.distance(value).unwrap_or_else(|refusal| {
+                ended = Err(refusal);
+                None
+            });
             let is_nearer = distance.filter(|it| nearest.is_none_or(|(nearest, _)| *it < nearest));
             nearest = is_nearer.map(|it| (it, value)).or(nearest);
             distance.is_some()
@@ -142,26 +156,26 @@ impl Near {
             }
             false
         });
-        nearest
+        ended.map(|()| nearest)
     }
 
     /// Whether the nearest place of a document is as near as wanted.
-    pub(crate) fn holds(&self, document: Document<'_>, path: &Path) -> bool {
-        let nearest = self.nearest(document, path);
-        nearest.is_some_and(|(distance, _)| self.min <= distance && distance <= self.max)
+    ///
+    /// # Errors
+    /// Of the watch.
+    pub(crate) fn holds(&self, document: Document<'_>, path: &Path) -> Outcome<bool> {
+        let nearest = self.nearest(document, path)?;
+        Ok(nearest.is_some_and(|(distance, _)| self.min <= distance && distance <= self.max))
     }
 
-    fn distance(&self, value: Value<'_>) -> Option<f64> {
-        match self.center {
-            Center::Flat([x, y]) => {
-                let [a, b] = flat_point(value)?;
-                Some(libm::hypot(a - x, b - y))
-            }
+    fn distance(&self, value: Value<'_>) -> Outcome<Option<f64>> {
+        Ok(match self.center {
+            Center::Flat([x, y]) => flat_point(value).map(|[a, b]| libm::hypot(a - x, b - y)),
             Center::Sphere { at, unit, .. } => {
-                let distance = geometry_of(value)?.distance(at);
-                distance.is_finite().then_some(distance * unit)
+                let distance = geometry_of(value)?.map(|geometry| geometry.distance(at) * unit);
+                distance.filter(|distance| distance.is_finite())
             }
-        }
+        })
     }
 }
 

@@ -70,7 +70,7 @@ impl PlaceKind {
         for value in values {
             match self {
                 Self::Sphere => {
-                    let geometry = geometry_of(value).filter(is_small);
+                    let geometry = geometry_of(value)?.filter(is_small);
                     let geometry = geometry.ok_or_else(|| no_keys(document, value))?;
                     let cells = stored(&geometry)?;
                     found.is_spread |= cells.iter().any(|it| it.level < SPHERE_LEVELS);
@@ -171,11 +171,11 @@ impl PlaceKind {
         }
     }
 
-    /// The range of the key of a cell alone, where keys may have cells that are not the smallest.
+    /// The range of the key of a cell alone. `None` where no key is that of such a cell.
     pub fn own(self, PlaceCell(cell): PlaceCell) -> Option<PlaceRange> {
         match self {
             Self::Sphere => Some(range((cell.number(), cell.number()))),
-            Self::Flat(_) => None,
+            Self::Flat(grid) => (cell.level >= grid.bits).then(|| range(grid.numbers(cell))),
         }
     }
 
@@ -282,6 +282,16 @@ fn pairs(value: Value<'_>) -> Outcome<Vec<Pair>> {
     }
     let inner = Document(value.bytes);
     let one = |of: Value<'_>| {
+        // What is GeoJSON to a condition has no other place in an index.
+        let document = (of.kind == Kind::Document).then_some(Document(of.bytes));
+        let kind = document.and_then(|it| it.get("type"));
+        if kind.is_some_and(|kind| kind.as_str() == Some("Point")) {
+            let text = "location object expected, location array not in correct format";
+            return Err(Refusal::new(
+                Code::GeoObject,
+                format!("{text}: {}", show(of)),
+            ));
+        }
         let mut numbers = Document(of.bytes).iter().map(|it| it.value);
         let (Some(x), Some(y)) = (numbers.next(), numbers.next()) else {
             let text = format!("geo field only has 1 element: {}", show(of));

@@ -56,7 +56,7 @@ impl GeoQuery {
         let wrong = || refused(name, shape);
         let shape = match name {
             "$geometry" => {
-                let made = geometry_in(shape).ok_or_else(wrong)?;
+                let made = geometry_in(shape)?.ok_or_else(wrong)?;
                 let is_area = made.points.is_empty() && made.lines.is_empty();
                 match is_area && !made.polygons.is_empty() {
                     true => Shape::Within(made),
@@ -99,7 +99,7 @@ impl GeoQuery {
     /// `BadValue` for what is no geometry.
     pub fn intersects(value: Value<'_>) -> Outcome<Self> {
         let (name, shape) = shape_of("$geoIntersects", value)?;
-        let made = geometry_in(shape).filter(|_| name == "$geometry");
+        let made = geometry_in(shape)?.filter(|_| name == "$geometry");
         let made = made.ok_or_else(|| refused(name, shape))?;
         Ok(Self {
             shape: Shape::Intersects(made),
@@ -114,7 +114,7 @@ impl GeoQuery {
         if let Shape::Flat(flat) = &self.shape {
             return Ok(flat_point(value).is_some_and(|point| flat.has(point)));
         }
-        let Some(geometry) = geometry_of(value) else {
+        let Some(geometry) = geometry_of(value)? else {
             return Ok(false);
         };
         match &self.shape {
@@ -165,20 +165,23 @@ fn points_in(value: Value<'_>) -> usize {
     }
 }
 
-fn geometry_in(value: Value<'_>) -> Option<Geometry> {
+fn geometry_in(value: Value<'_>) -> Outcome<Option<Geometry>> {
     // That no ring crosses itself takes longer than to count.
     if points_in(value) > POINTS_MAX {
-        return None;
+        return Ok(None);
     }
     match value.kind {
         Kind::Document if Document(value.bytes).get("type").is_some() => {
-            geometry(Document(value.bytes), 0)
+            geometry(Document(value.bytes))
         }
-        Kind::Document | Kind::Array => Some(Geometry {
-            points: vec![Vector::of(strict_pair(value)?)?],
-            ..Geometry::default()
-        }),
-        _ => None,
+        Kind::Document | Kind::Array => {
+            let point = strict_pair(value).and_then(Vector::of);
+            Ok(point.map(|point| Geometry {
+                points: vec![point],
+                ..Geometry::default()
+            }))
+        }
+        _ => Ok(None),
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::number::to_f64;
 use crate::raw::{Document, Kind, Value};
+use crate::refusal::Outcome;
 
+use super::beside::Pairs;
 use super::plane::Pair;
-use super::sphere::{Arc, Geometry, Polygon, Ring, Vector, arcs};
+use super::sphere::{Geometry, Polygon, Ring, Vector};
 
 /// How deep collections lie in each other.
 const DEPTH_MAX: usize = 32;
@@ -40,19 +42,30 @@ pub(super) fn flat_point(value: Value<'_>) -> Option<Pair> {
 }
 
 /// What a document has: GeoJSON, or two coordinates.
-pub(super) fn geometry_of(value: Value<'_>) -> Option<Geometry> {
+///
+/// # Errors
+/// Of the watch.
+pub(super) fn geometry_of(value: Value<'_>) -> Outcome<Option<Geometry>> {
     let document = (value.kind == Kind::Document).then_some(Document(value.bytes));
     match document.filter(|it| it.get("type").is_some_and(|it| it.as_str().is_some())) {
-        Some(document) => geometry(document, 0),
-        None => Some(Geometry {
-            points: vec![Vector::of(pair(value)?)?],
+        Some(document) => geometry(document),
+        None => Ok(point(value).map(|point| Geometry {
+            points: vec![point],
             ..Geometry::default()
-        }),
+        })),
     }
 }
 
-/// GeoJSON. `None` where it is wrong.
-pub(super) fn geometry(of: Document<'_>, depth: usize) -> Option<Geometry> {
+/// GeoJSON. `None` where it is wrong, or has so many edges beside each other that nobody would wait until all are compared.
+///
+/// # Errors
+/// Of the watch.
+pub(super) fn geometry(of: Document<'_>) -> Outcome<Option<Geometry>> {
+    Pairs::of_value(|pairs| part(of, 0, pairs))
+}
+
+/// A geometry, in so many collections.
+fn part(of: Document<'_>, depth: usize, pairs: &mut Pairs) -> Option<Geometry> {
     if depth > DEPTH_MAX {
         return None;
     }
@@ -66,7 +79,7 @@ pub(super) fn geometry(of: Document<'_>, depth: usize) -> Option<Geometry> {
         let all = of.get("geometries")?.as_array()?;
         for item in all {
             let inner = (item.value.kind == Kind::Document).then_some(item.value.bytes);
-            let inner = geometry(Document(inner?), depth + 1)?;
+            let inner = part(Document(inner?), depth + 1, pairs)?;
             made.points.extend(inner.points);
             made.lines.extend(inner.lines);
             made.polygons.extend(inner.polygons);
@@ -79,8 +92,8 @@ pub(super) fn geometry(of: Document<'_>, depth: usize) -> Option<Geometry> {
         "MultiPoint" => made.points = each(coordinates, point)?,
         "LineString" => made.lines.push(line(coordinates)?),
         "MultiLineString" => made.lines = each(coordinates, line)?,
-        "Polygon" => made.polygons.push(polygon(coordinates, is_strict)?),
-        "MultiPolygon" => made.polygons = each(coordinates, |it| polygon(it, false))?,
+        "Polygon" => made.polygons.push(polygon(coordinates, is_strict, pairs)?),
+        "MultiPolygon" => made.polygons = each(coordinates, |it| polygon(it, false, pairs))?,
         _ => return None,
     }
     Some(made)
@@ -100,7 +113,7 @@ fn is_strict(of: Document<'_>) -> Option<bool> {
 }
 
 /// All of an array that is not empty.
-fn each<T>(value: Value<'_>, one: impl Fn(Value<'_>) -> Option<T>) -> Option<Vec<T>> {
+fn each<T>(value: Value<'_>, mut one: impl FnMut(Value<'_>) -> Option<T>) -> Option<Vec<T>> {
     let array = value.as_array().filter(|array| !array.is_empty())?;
     array.iter().map(|it| one(it.value)).collect()
 }
@@ -115,28 +128,21 @@ fn line(value: Value<'_>) -> Option<Vec<Vector>> {
     (points.len() > 1).then_some(points)
 }
 
-fn polygon(value: Value<'_>, is_strict: bool) -> Option<Polygon> {
+fn polygon(value: Value<'_>, is_strict: bool, pairs: &mut Pairs) -> Option<Polygon> {
     let ring = |value: Value<'_>| {
         let points = each(value, point)?;
         let is_closed = points.first()?.is_at(*points.last()?);
-        let ring = Ring::new(points).filter(|_| is_closed)?;
-        Some(if is_strict {
-            ring
-        } else {
-            ring.of_smaller_side()
-        })
+        is_closed.then(|| Ring::new(points, pairs)).flatten()
     };
     let mut rings = each(value, ring)?.into_iter();
     let outer = rings.next()?;
-    let holes: Vec<_> = rings.collect();
-    let is_beside = |(a, b): Arc| arcs(&outer.points).any(|edge| a.is_on(edge) && b.is_on(edge));
-    let is_in = |hole: &Ring| {
-        hole.points.iter().all(|point| outer.has(*point)) && !arcs(&hole.points).any(is_beside)
-    };
-    let is_sound = (holes.is_empty() || !is_strict) && holes.iter().all(is_in);
-    is_sound.then_some(Polygon {
-        outer,
-        holes,
-        is_strict,
-    })
+    if is_strict {
+        return rings.next().is_none().then_some(Polygon {
+            outer,
+            holes: Vec::new(),
+            is_strict,
+        });
+    }
+    let holes = rings.map(Ring::of_smaller_side).collect();
+    Polygon::new(outer.of_smaller_side(), holes, pairs)
 }

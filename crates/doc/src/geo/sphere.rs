@@ -1,7 +1,8 @@
 //! Shapes on the unit sphere: points are vectors, edges are arcs of great circles.
 
 use crate::refusal::Outcome;
-use crate::watch::step;
+
+use super::beside::{Bounds, Pairs, any_two, work};
 
 /// A vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,9 +11,11 @@ pub(super) struct Vector(pub(super) [f64; 3]);
 /// Nearer than this, in radians, is the same place: a few micrometres.
 const NEAR: f64 = 1e-12;
 
-/// Most pairs of edges of a ring whose heights overlap, and most of these that have to be looked at closely: half a second.
-const PAIRS_MAX: u32 = 1 << 26;
-const TESTS_MAX: u32 = 1 << 22;
+/// How often each edge is looked at to know whether a point is in a ring.
+const LOOKS_OF_POINT: usize = 2;
+
+/// Edges of a ring that give places from which a way to a point may be clear.
+const WAYS_MAX: usize = 64;
 
 impl Vector {
     /// Of degrees to the east and to the north; `None` where there are no such.
@@ -85,12 +88,12 @@ impl Vector {
             return true;
         }
         let normal = a.cross(b);
-        if normal.length() < NEAR {
+        let (size, away) = (normal.dot(normal), normal.dot(self));
+        // Most places are away from most arcs.
+        if size < NEAR * NEAR || away * away >= NEAR * NEAR * size {
             return false;
         }
-        let normal = normal.unit();
-        let is_between = normal.cross(a).dot(self) > 0.0 && b.cross(normal).dot(self) > 0.0;
-        is_between && normal.dot(self).abs() < NEAR
+        normal.cross(a).dot(self) > 0.0 && b.cross(normal).dot(self) > 0.0
     }
 }
 
@@ -100,7 +103,12 @@ pub(super) type Arc = (Vector, Vector);
 /// Whether two arcs cross within both of them.
 fn cross(first: Arc, second: Arc) -> bool {
     let ((a, b), (c, d)) = (first, second);
-    let (n, m) = (a.cross(b), c.cross(d));
+    let n = a.cross(b);
+    // Most arcs are on one side of most circles.
+    if n.dot(c) * n.dot(d) > 0.0 {
+        return false;
+    }
+    let m = c.cross(d);
     if n.length() < NEAR || m.length() < NEAR {
         return false;
     }
@@ -134,8 +142,7 @@ pub(super) fn arcs(points: &[Vector]) -> impl Iterator<Item = Arc> + '_ {
     points.iter().copied().zip(points.iter().copied().skip(1))
 }
 
-/// The lowest and the highest that an arc may come on each axis.
-fn bounds((a, b): Arc) -> [(f64, f64); 3] {
+fn bounds((a, b): Arc) -> Bounds {
     let bulge = 1.0 - a.plus(b, 1.0).length() / 2.0 + NEAR;
     let ([ax, ay, az], [bx, by, bz]) = (a.0, b.0);
     [(ax, bx), (ay, by), (az, bz)].map(|(a, b)| (a.min(b) - bulge, a.max(b) + bulge))
@@ -164,36 +171,16 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Requires: closed. `None` where it crosses itself, has less than three corners, or so many edges beside each other that nobody
-    /// would wait until all are compared.
-    pub(super) fn new(mut points: Vec<Vector>) -> Option<Self> {
+    /// Requires: closed. `None` where it crosses itself, has less than three corners, or too many edges beside each other.
+    pub(super) fn new(mut points: Vec<Vector>, pairs: &mut Pairs) -> Option<Self> {
         points.dedup_by(|a, b| a.is_at(*b));
         let edges: Vec<Arc> = arcs(&points).collect();
         if edges.len() < 3 {
             return None;
         }
-        // Only edges whose bounds overlap can meet.
-        let mut by_height: Vec<_> = edges.iter().copied().map(bounds).enumerate().collect();
-        by_height.sort_by(|(_, a), (_, b)| a[2].0.total_cmp(&b[2].0));
-        let (mut pairs, mut tests) = (0u32, 0u32);
-        for (at, (i, [x, y, (_, high)])) in by_height.iter().enumerate() {
-            let overlaps = |a: &(f64, f64), b: &(f64, f64)| a.0 <= b.1 && b.0 <= a.1;
-            let above = by_height.iter().skip(at + 1);
-            for (j, other) in above.take_while(|(_, other)| other[2].0 <= *high) {
-                pairs += 1;
-                if !overlaps(x, &other[0]) || !overlaps(y, &other[1]) {
-                    continue;
-                }
-                tests += 1;
-                if is_crossed(&edges, *i.min(j), *i.max(j)) {
-                    return None;
-                }
-            }
-            if pairs > PAIRS_MAX || tests > TESTS_MAX {
-                return None;
-            }
-        }
-        Some(Self { points })
+        let is_crossed = |i, j| is_crossed(&edges, i, j);
+        let is_sound = !any_two(arcs(&points).map(bounds), pairs, |_, _| true, is_crossed)?;
+        is_sound.then_some(Self { points })
     }
 
     /// With the smaller side inside.
@@ -228,7 +215,8 @@ impl Ring {
             return true;
         }
         // An arc through a corner counts wrongly; then another edge gives the place.
-        for (a, b) in arcs(&self.points) {
+        let apart = self.points.len() / WAYS_MAX + 1;
+        for (a, b) in arcs(&self.points).step_by(apart) {
             for share in [0.5, 0.37, 0.61] {
                 let place = inside((a, b), share);
                 let way = (place, point);
@@ -254,6 +242,51 @@ pub(super) struct Polygon {
 }
 
 impl Polygon {
+    /// `None` where a hole is not in the outer ring, or has an edge on one of its edges, or there is too much to compare.
+    pub(super) fn new(outer: Ring, holes: Vec<Ring>, pairs: &mut Pairs) -> Option<Self> {
+        let polygon = Self {
+            outer,
+            holes,
+            is_strict: false,
+        };
+        if polygon.holes.is_empty() {
+            return Some(polygon);
+        }
+        let rings = polygon.rings().enumerate();
+        let edges = rings.flat_map(|(at, ring)| arcs(&ring.points).map(move |edge| (edge, at)));
+        let (edges, ring_of): (Vec<Arc>, Vec<usize>) = edges.unzip();
+        let ring = |edge: usize| ring_of.get(edge).copied().unwrap_or_default();
+        // The edges of the outer ring come first.
+        let held = |i, j| ring(i) == 0 && ring(j) != 0;
+        let mut is_met = vec![false; polygon.holes.len() + 1];
+        let is_beside = |i: usize, j: usize| {
+            let (Some(outer), Some(inner)) = (edges.get(i), edges.get(j)) else {
+                return false;
+            };
+            if meet(*outer, *inner)
+                && let Some(is_met) = is_met.get_mut(ring(j))
+            {
+                *is_met = true;
+            }
+            inner.0.is_on(*outer) && inner.1.is_on(*outer)
+        };
+        if any_two(polygon.edges().map(bounds), pairs, held, is_beside)? {
+            return None;
+        }
+        let outer = &polygon.outer;
+        for (hole, is_met) in polygon.holes.iter().zip(is_met.into_iter().skip(1)) {
+            // All of a hole that the outer ring does not meet is on one side of it.
+            let looked_at = if is_met { hole.points.len() } else { 1 };
+            for point in hole.points.iter().take(looked_at) {
+                pairs.take(outer.points.len() * LOOKS_OF_POINT)?;
+                if !outer.has(*point) {
+                    return None;
+                }
+            }
+        }
+        Some(polygon)
+    }
+
     pub(super) fn has(&self, point: Vector) -> bool {
         let is_in_hole = |hole: &Ring| hole.has(point) && !hole.is_on_edge(point);
         self.outer.has(point) && !self.holes.iter().any(is_in_hole)
@@ -309,17 +342,6 @@ impl Polygon {
             || overlaps(other, self)?
             || any(self.edges(), other.size(), crosses)?)
     }
-}
-
-/// Edges that are looked at in a step of work.
-const EDGES_OF_STEP: usize = 64;
-
-/// As much work as to look at so many edges.
-///
-/// # Errors
-/// Of the watch.
-pub(super) fn work(edges: usize) -> Outcome<()> {
-    (0..=edges / EDGES_OF_STEP).try_for_each(|_| step())
 }
 
 /// Whether it holds for any of the items, each of which is held against so many edges.

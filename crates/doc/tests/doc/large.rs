@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use drumlin_doc::{
-    Builder, Code, Document, Expression, Filter, Kind, Moment, Outcome, OwnedValue, Projection,
-    ProjectionOf, Refusal, Scope, Update, show, watched,
+    Builder, Code, Document, Expression, Filter, IndexFields, Kind, Moment, Outcome, OwnedValue,
+    Path, Projection, ProjectionOf, Refusal, Scope, Update, show, watched,
 };
 
 use crate::json::doc;
@@ -281,6 +281,24 @@ fn many_fields_are_set() {
     let filter = Filter::new(Document::EMPTY).expect("a filter");
     let applied = update.apply(Document(&old), &filter, &Moment::default());
     assert!(applied.expect("applied").document == new.finish());
+}
+
+#[test]
+fn keys_of_a_long_text_with_many_numbers_are_refused() {
+    let mut document = Builder::new();
+    document.value("a", text(&[("a", 4 << 20)]).get());
+    document.value("b", numbers(0..MANY).get());
+    let document = document.finish();
+    let fields = |names: &[&str]| {
+        let fields = names.iter().map(|name| (Path::new(name), false));
+        IndexFields(fields.collect()).keys_of(Document(&document))
+    };
+    for names in [["a", "b"], ["b", "a"]] {
+        let refused = fields(&names).expect_err("too much");
+        assert_eq!(refused.code, Code::CannotBuildIndexKeys);
+    }
+    let keys = fields(&["b"]).expect("short ones").keys;
+    assert_eq!(keys.len(), MANY as usize);
 }
 
 #[test]

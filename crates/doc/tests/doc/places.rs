@@ -184,18 +184,33 @@ fn malformed_places_are_refused_by_what_is_wrong() {
     assert_eq!(inner.code, Code::BadValue);
 }
 
-/// A circle of so many corners, its radius rough, around a point.
-fn circle(corners: u32, [east, north]: [f64; 2]) -> String {
-    let mut points: Vec<String> = (0..corners)
+/// The corners of a circle, so many, its radius rough, around a point.
+fn corners(count: u32, size: f64, [east, north]: [f64; 2]) -> Vec<String> {
+    let mut points: Vec<String> = (0..count)
         .map(|at| {
-            let turn = std::f64::consts::TAU * f64::from(at) / f64::from(corners);
-            let radius = if at % 2 == 0 { 10.0 } else { 9.999 };
+            let turn = std::f64::consts::TAU * f64::from(at) / f64::from(count);
+            let radius = size * if at % 2 == 0 { 1.0 } else { 0.9999 };
             let [x, y] = [east + radius * turn.cos(), north + radius * turn.sin()];
             format!("[{x:?}, {y:?}]")
         })
         .collect();
     points.push(points[0].clone());
+    points
+}
+
+fn circle(count: u32, center: [f64; 2]) -> String {
+    let points = corners(count, 10.0, center);
     polygon(&format!("[[{}]]", points.join(", ")))
+}
+
+/// A band of so many edges up and down, around a point.
+fn zigzag(count: u32, [east, north]: [f64; 2]) -> String {
+    let pair = |x: f64, y: u32| format!("[{:?}, {:?}]", east + x, north + f64::from(y));
+    let edges = (0..count).map(|at| pair(f64::from(at) / 1000.0, at % 2 * 10));
+    let right = f64::from(count) / 1000.0;
+    let rest = [pair(right, 20), pair(0.0, 20), pair(0.0, 0)];
+    let points: Vec<_> = edges.chain(rest).collect();
+    format!("[{}]", points.join(", "))
 }
 
 #[test]
@@ -214,16 +229,100 @@ fn who_ends_a_command_ends_it_within_a_comparison_of_large_areas() {
     let keys = keys.expect("an area").keys;
     assert!((4..=12).contains(&keys.len()), "{}", keys.len());
     // Each of its edges has all the heights that the others have: nobody compares them all.
-    let mut zigzag: Vec<String> = (0..20_000u32)
-        .map(|at| format!("[{:?}, {}]", f64::from(at) / 1000.0, at % 2 * 10))
-        .collect();
-    zigzag.extend([
-        "[20, 20]".to_owned(),
-        "[0, 20]".to_owned(),
-        "[0, 0]".to_owned(),
-    ]);
-    let zigzag = polygon(&format!("[[{}]]", zigzag.join(", ")));
+    let zigzag = polygon(&format!("[{}]", zigzag(20_000, [0.0, 0.0])));
     let document = doc(&format!(r#"{{"p": {zigzag}}}"#));
     let refused = PlaceKind::Sphere.keys_of(Document(&document), &place);
     assert_eq!(refused.expect_err("too many").code, Code::NoGeoKeys);
+}
+
+/// The keys of a place on the sphere.
+fn sphere_keys(place: &str) -> Result<usize, Code> {
+    let document = doc(&format!(r#"{{"p": {place}}}"#));
+    let keys = PlaceKind::Sphere.keys_of(Document(&document), &drumlin_doc::Path::new("p"));
+    keys.map(|it| it.keys.len()).map_err(|it| it.code)
+}
+
+#[test]
+fn a_large_area_with_a_large_hole_is_read_or_refused_at_once() {
+    let outer = corners(100_000, 10.0, [0.0, 0.0]).join(", ");
+    let holed =
+        |hole: &[String]| sphere_keys(&polygon(&format!("[[{outer}], [{}]]", hole.join(", "))));
+    let inner = corners(100_000, 9.0, [0.0, 0.0]);
+    assert!(holed(&inner).is_ok_and(|keys| keys >= 4));
+    let around = corners(100_000, 11.0, [0.0, 0.0]);
+    assert_eq!(holed(&around), Err(Code::NoGeoKeys));
+    // Where they meet each corner would be held against all edges.
+    let mut touching = inner;
+    for end in [0, 100_000] {
+        touching[end] = "[10.0, 0.0]".to_owned();
+    }
+    assert_eq!(holed(&touching), Err(Code::NoGeoKeys));
+    // So would a corner of each of many holes.
+    let small = |at: u32| {
+        let [east, north] = [at % 100, at / 100].map(|it| f64::from(it) / 10.0 - 5.0);
+        format!("[{}]", corners(4, 0.01, [east, north]).join(", "))
+    };
+    let holes: Vec<_> = (0..10_000).map(small).collect();
+    let many = polygon(&format!("[[{outer}], {}]", holes.join(", ")));
+    assert_eq!(sphere_keys(&many), Err(Code::NoGeoKeys));
+}
+
+#[test]
+fn small_holes_touch_an_area_in_places() {
+    let square = "[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]";
+    for (hole, is_good) in [
+        ("[[4, 4], [6, 4], [6, 6], [4, 4]]", true),
+        ("[[0, 0], [6, 4], [4, 6], [0, 0]]", true),
+        ("[[0, 5], [6, 4], [10, 5], [4, 6], [0, 5]]", true),
+        ("[[0, 0], [6, 4], [-1, 6], [0, 0]]", false),
+        ("[[0, 2], [6, 4], [0, 6], [0, 2]]", false),
+        ("[[-1, -1], [11, -1], [11, 11], [-1, 11], [-1, -1]]", false),
+        ("[[20, 0], [21, 0], [21, 1], [20, 0]]", false),
+    ] {
+        let found = sphere_keys(&polygon(&format!("[{square}, {hole}]")));
+        assert_eq!(found.is_ok(), is_good, "{hole}");
+    }
+}
+
+#[test]
+fn many_rings_share_what_may_be_compared() {
+    let multi = |count: u32| {
+        let places = (0..count).map(|at| [f64::from(at) * 12.0 - 180.0, 0.0]);
+        let all: Vec<_> = places.map(|at| format!("[{}]", zigzag(6000, at))).collect();
+        let all = all.join(", ");
+        format!(r#"{{"type": "MultiPolygon", "coordinates": [{all}]}}"#)
+    };
+    assert!(sphere_keys(&multi(1)).is_ok());
+    assert_eq!(sphere_keys(&multi(2)), Err(Code::NoGeoKeys));
+}
+
+#[test]
+fn who_ends_a_command_ends_the_reading_of_an_area() {
+    let document = doc(&format!(r#"{{"p": {}}}"#, circle(60_000, [0.0, 0.0])));
+    let enough = || Err(Refusal::bad_value("enough"));
+    let place = drumlin_doc::Path::new("p");
+    let read = || {
+        PlaceKind::Sphere
+            .keys_of(Document(&document), &place)
+            .map(drop)
+    };
+    let near = filter(r#"{"$nearSphere": [0, 0]}"#).expect("a filter");
+    let matched = || near.matches(Document(&document)).map(drop);
+    for refused in [watched(enough, read), watched(enough, matched)] {
+        assert_eq!(refused.expect_err("it is long").message, "enough");
+    }
+}
+
+#[test]
+fn a_place_on_the_plane_is_one_place() {
+    let keys = |place: &str| {
+        let document = doc(&format!(r#"{{"p": {place}}}"#));
+        let kind = PlaceKind::Flat(drumlin_doc::Grid::default());
+        let keys = kind.keys_of(Document(&document), &drumlin_doc::Path::new("p"));
+        keys.map(|it| it.keys.len()).map_err(|it| it.code)
+    };
+    let two = r#"{"a": 1, "b": 2, "type": "Point", "coordinates": [50, 60]}"#;
+    assert_eq!(keys(two), Err(Code::GeoObject));
+    assert_eq!(keys(&format!("[[1, 2], {two}]")), Err(Code::GeoObject));
+    assert_eq!(keys(r#"{"a": 1, "b": 2, "type": "shop"}"#), Ok(1));
 }

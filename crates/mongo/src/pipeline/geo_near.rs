@@ -2,8 +2,8 @@
 //! stage writes the distance into each.
 
 use drumlin_doc::{
-    Builder, Code, Document, Expression, Filter, Kind, Near, OwnedValue, Path, Predicate, Refusal,
-    Test, Value, to_f64,
+    Builder, Code, Document, Expression, Filter, Kind, Near, Outcome, OwnedValue, Path, Predicate,
+    Refusal, Test, Value, to_f64,
 };
 use drumlin_doc_store::Collection;
 
@@ -124,13 +124,16 @@ impl GeoNear {
     }
 
     /// A document with its distance.
-    pub(super) fn measured(&self, document: Document<'_>) -> Vec<u8> {
-        let nearest = self
-            .key
-            .as_ref()
-            .map(|key| self.near.nearest(document, key));
-        let Some((distance, place)) = nearest.flatten() else {
-            return document.0.to_vec();
+    ///
+    /// # Errors
+    /// Of the watch.
+    pub(super) fn measured(&self, document: Document<'_>) -> Outcome<Vec<u8>> {
+        let nearest = match &self.key {
+            Some(key) => self.near.nearest(document, key)?,
+            None => None,
+        };
+        let Some((distance, place)) = nearest else {
+            return Ok(document.0.to_vec());
         };
         let distance = OwnedValue::double(distance * self.multiplier);
         let mut made = document.0.to_vec();
@@ -142,7 +145,7 @@ impl GeoNear {
                 made = out.finish();
             }
         }
-        made
+        Ok(made)
     }
 }
 

@@ -202,7 +202,7 @@ impl Pipeline {
                 }
                 Stage::Limit(0) => return Ok(false),
                 Stage::Limit(left) => *left -= 1,
-                Stage::GeoNear(near) => made = near.measured(Document(&made)),
+                Stage::GeoNear(near) => made = near.measured(Document(&made))?,
                 Stage::Project(projection) => made = projection.apply(Document(&made), None)?,
                 Stage::ReplaceRoot(root) => made = replace_root(root, Document(&made))?,
                 Stage::Redact(expression) => match redact(expression, Document(&made))? {
