@@ -1,4 +1,4 @@
-//! Sums and products of decimals, rounded to 34 digits, to the even one of two neighbours, as IEEE 754 has them. Zeros at the end of
+//! Sums, products and whole parts of decimals, rounded to 34 digits, to the even one of two neighbours, as IEEE 754 has them. Zeros at the end of
 //! a number are kept: 1.50 and 2 make 3.50.
 
 use std::cmp::Ordering;
@@ -82,6 +82,42 @@ pub(crate) fn is_multiple(value: Value<'_>, of: Value<'_>) -> bool {
         (rest * 10 + u128::from(*digit)) % divisor.max(1)
     });
     rest == 0
+}
+
+/// The number without its sign.
+pub(crate) fn magnitude(of: Number<'_>) -> OwnedValue {
+    encode(match Decimal::of(of) {
+        Decimal::NaN => Decimal::NaN,
+        Decimal::Infinite { .. } => Decimal::Infinite { is_negative: false },
+        Decimal::Finite(it) => Decimal::Finite(Exact {
+            is_negative: false,
+            ..it
+        }),
+    })
+}
+
+/// The next whole number that is not above, or, `up`, not below; with the exponent 0 where its digits have room.
+pub(crate) fn whole(of: Number<'_>, up: bool) -> OwnedValue {
+    let mut exact = match Decimal::of(of) {
+        Decimal::Finite(exact) => exact,
+        other => return encode(other),
+    };
+    let zeros = usize::try_from(exact.exponent).unwrap_or(0);
+    if exact.exponent >= 0 {
+        if exact.digits.len() + zeros <= DIGITS_MAX || exact.is_zero() {
+            exact.lengthen(0);
+        }
+        return encode(Decimal::Finite(exact));
+    }
+    let places = usize::try_from(exact.exponent.unsigned_abs()).unwrap_or(usize::MAX);
+    let kept = exact.digits.len().saturating_sub(places);
+    let has_more = exact.digits.iter().skip(kept).any(|digit| *digit > 0);
+    exact.digits.truncate(kept);
+    if has_more && exact.is_negative != up {
+        exact.digits = added(&exact.digits, &[1]);
+    }
+    exact.exponent = 0;
+    encode(Decimal::Finite(exact))
 }
 
 impl Decimal {

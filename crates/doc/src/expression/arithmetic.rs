@@ -1,6 +1,7 @@
 //! Arithmetic: whole numbers stay whole as far as they fit, then they become doubles.
 
 use crate::code::Code;
+use crate::decimal_math;
 use crate::number::Number;
 use crate::raw::{Kind, OwnedValue, Value};
 use crate::refusal::{Outcome, Refusal};
@@ -299,6 +300,13 @@ pub(super) fn single(function: &Function, arguments: Arguments<'_>) -> Made {
         );
         Refusal::new(Code::SingleNumeric, text)
     };
+    if let Some(number @ Number::Decimal(_)) = Number::of(value) {
+        match name {
+            "$abs" => return Ok(Some(decimal_math::magnitude(number))),
+            "$ceil" | "$floor" => return Ok(Some(decimal_math::whole(number, name == "$ceil"))),
+            _ => {}
+        }
+    }
     let operand = Operand::of(value)?.ok_or_else(wrong)?;
     let number = operand.double();
     let domain = |is_in: bool, code: Code, range: &str| match is_in || number.is_nan() {

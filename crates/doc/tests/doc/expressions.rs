@@ -277,3 +277,36 @@ fn what_is_wrong_has_its_code() {
         assert_eq!(eval(expression, "{}"), Err(code), "{expression}");
     }
 }
+
+#[test]
+fn decimals_have_magnitudes_and_whole_parts() {
+    for (name, of, wanted) in [
+        ("$abs", "-1.50", "1.50"),
+        ("$abs", "2", "2"),
+        ("$floor", "1.5", "1"),
+        ("$floor", "-1.5", "-2"),
+        ("$floor", "-0.00", "0"),
+        ("$floor", "-9.01", "-10"),
+        ("$floor", "7", "7"),
+        ("$ceil", "1.01", "2"),
+        ("$ceil", "-1.99", "-1"),
+        ("$ceil", "0.3", "1"),
+        ("$ceil", "-0.3", "0"),
+        ("$ceil", "99.5", "100"),
+    ] {
+        let made = eval(&format!(r#"{{"{name}": {{"$decimal": "{of}"}}}}"#), "{}");
+        let made = made.expect("a number").expect("a value");
+        let wanted = doc(&format!(r#"{{"x": {{"$decimal": "{wanted}"}}}}"#));
+        let wanted = Document(&wanted).get("x").expect("there");
+        assert_eq!(made.kind, Kind::Decimal);
+        assert!(
+            equal(made.get(), wanted),
+            "{name} of {of}: {:?}",
+            made.get()
+        );
+        // Zeros behind the point are kept by what keeps the digits alone.
+        if name == "$abs" {
+            assert_eq!(made.bytes, wanted.bytes);
+        }
+    }
+}
