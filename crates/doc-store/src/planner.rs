@@ -80,10 +80,11 @@ pub fn plans(
     priced(reads, collection, plans, limit)
 }
 
-/// The plan where a hint names the index, by name or key, or `{$natural: ±1}`.
+/// The plan where a hint names the index, by name or key, or `{$natural: ±1}`. What a sparse index or one of places does not have is not found,
+/// as in MongoDB.
 ///
 /// # Errors
-/// `BadValue` for an index that is not there; `NoQueryExecutionPlans` for one that lacks documents that the query may find.
+/// `BadValue` for an index that is not there; `NoQueryExecutionPlans` for a partial one that lacks documents that the query may find.
 pub fn plan_with(
     collection: &Collection,
     filter: &Filter,
@@ -123,13 +124,6 @@ pub fn plan_with(
     }
     if let Some(near) = near {
         return nearest(std::iter::once(index), &fields, near, sort);
-    }
-    if lacks_placeless(index, &fields) {
-        let text = format!(
-            "error processing query: planner returned error: the index {} that is hinted at has only documents with places, and the query has no condition on one",
-            index.name
-        );
-        return Err(Refusal::new(Code::NoPlan, text));
     }
     let candidate = candidate(index, &fields, sort)?;
     Ok(candidate.map_or_else(|| whole(index, sort), |candidate| candidate.plan))
