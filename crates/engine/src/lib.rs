@@ -89,8 +89,10 @@ pub use maintenance::backup::create::{BackupOptions, CreatedBackup};
 pub use maintenance::backup::remove::RemovedBackups;
 pub use maintenance::backup::restore::{RestoreOptions, RestoredBackup};
 pub use maintenance::backup::transfer::{ProgressListener, TransferOptions, TransferProgress};
+pub use maintenance::compact_files::CompactFilesOptions;
 pub use maintenance::delete_files::DeletedFiles;
 pub use maintenance::ingest::SstFileWriter;
+pub use maintenance::moment_files::MomentFile;
 pub use maintenance::repair::RepairReport;
 pub use maintenance::verify::{VerifyOptions, VerifyReport};
 pub use options::settings::{
@@ -111,7 +113,7 @@ pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
     BlobCount, CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
-    RecoveryReport, WalCut, WalMend,
+    RecoveryReport, TableOfJob, WalCut, WalMend,
 };
 pub use watch::level_work::LevelWork;
 pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};

@@ -21,7 +21,7 @@ use crate::filter::{Filter, KeyHash, Mark};
 use crate::iterator::MemtableIter;
 use crate::range_tombstones::RangeTombstones;
 use crate::step_function::CoveredSpan;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::tree::{Position, Tree};
 
 /// An ordered set of entries that only grows, in memory.
@@ -61,6 +61,8 @@ struct Counts {
     entries: AtomicUsize,
     deletions: AtomicUsize,
     dead_walked: AtomicUsize,
+    /// The lowest sequence number; `SeqNo::MAX` before the first.
+    first_seqno: AtomicU64,
 }
 
 impl Memtable {
@@ -112,6 +114,7 @@ impl Memtable {
                 entries: AtomicUsize::new(0),
                 deletions: AtomicUsize::new(0),
                 dead_walked: AtomicUsize::new(0),
+                first_seqno: AtomicU64::new(SeqNo::MAX),
             },
         }
     }
@@ -125,6 +128,10 @@ impl Memtable {
     /// Requires: no other point entry has the same user key, `seqno` and `kind`; key and value
     /// are within the limits of `drumlin_base::limits`.
     pub fn add(&self, seqno: SeqNo, kind: ValueKind, user_key: &[u8], value: &[u8]) {
+        // A load in most cases, of the line that is counted on below. Relaxed: a figure, as those.
+        if seqno < self.counts.first_seqno.load(Ordering::Relaxed) {
+            self.counts.first_seqno.fetch_min(seqno, Ordering::Relaxed);
+        }
         if kind == ValueKind::RangeDeletion {
             self.range_tombstones
                 .add(&self.order, user_key, value, seqno);
@@ -341,6 +348,13 @@ impl Memtable {
     pub fn deletions(&self) -> usize {
         // Relaxed: see `add`.
         self.counts.deletions.load(Ordering::Relaxed)
+    }
+
+    /// The lowest sequence number added, or about to be; `None` where nothing was.
+    pub fn first_seqno(&self) -> Option<SeqNo> {
+        // Relaxed: see `add`.
+        let first = self.counts.first_seqno.load(Ordering::Relaxed);
+        (first != SeqNo::MAX).then_some(first)
     }
 
     /// What walks noted of dead keys, while this takes writes. Whoever adds an entry that is no deletion has to

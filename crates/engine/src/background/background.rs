@@ -103,6 +103,12 @@ impl Background {
         }
     }
 
+    /// What blobs of the family are compressed with, should there be any.
+    pub(super) fn blob_codec(&self, family: &Family) -> Codec {
+        let options = self.blob_options(family, &family.settings());
+        options.compression.codec
+    }
+
     /// Posts a job on the board until the guard is dropped.
     pub(super) fn post(
         &self,

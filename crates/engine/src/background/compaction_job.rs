@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use drumlin_base::{CompactionFilter, Error, ErrorKind, FilterJob, Result};
 use drumlin_fs::IoPriority;
+use drumlin_table::Compression;
 
 use crate::background::background::{
     Background, DIRECT_BYTES, FILTER_DIVISOR, JOB_BYTES, open_ahead,
@@ -21,38 +22,73 @@ use crate::files::space::Promise;
 use crate::store::state::FamilyState;
 use crate::store::store::Store;
 use crate::version::{BlobFileAddition, BlobFileGarbage, NewFile, Version, VersionEdit};
-use crate::watch::events::{BlobCount, CompactionInfo};
+use crate::watch::events::{BlobCount, CompactionInfo, TableOfJob};
 use crate::watch::notices::Notice;
 use crate::watch::reason::Reason;
 use crate::watch::times::Span;
 
 /// From this score on a compaction is so far behind that it takes cores from writers.
 const URGENT_SCORE: f64 = 2.0;
+/// The least size at which tables end: that of the settings.
+const FILE_BYTES_MIN: u64 = 1 << 10;
+
+/// What a job is told beside its plan.
+#[derive(Default)]
+pub(crate) struct Orders {
+    /// May end it, or do something more urgent in between.
+    pub(crate) watcher: Option<Arc<dyn Watcher>>,
+    /// Where tables end, and how they are compressed, in place of what the family's settings say.
+    pub(crate) file_bytes: Option<u64>,
+    pub(crate) compression: Option<Compression>,
+    /// The most threads, in place of as many as there are in the background.
+    pub(crate) threads_max: Option<usize>,
+    /// Whether somebody wants to know what the tables say of themselves.
+    pub(crate) is_told: bool,
+}
+
+impl Orders {
+    fn give(self, plan: &Plan, context: &mut JobContext) {
+        context.watcher = self.watcher;
+        if let Some(bytes) = self.file_bytes {
+            // What is written is hardly more than what is read: past twice that there is no limit, and buffers go by it.
+            let all = plan.input_bytes().saturating_mul(2).max(FILE_BYTES_MIN);
+            context.options.target_file_bytes = bytes.clamp(FILE_BYTES_MIN, all);
+        }
+        if let Some(compression) = self.compression {
+            for writer in &mut context.writers {
+                writer.compression = compression;
+            }
+        }
+        if let Some(threads) = self.threads_max {
+            context.threads_max = threads.max(1);
+        }
+    }
+}
 
 impl Background {
-    /// Carries out a claimed plan and installs its outcome.
+    /// Carries out a claimed plan and installs its outcome; what was done, unless the family is gone.
     pub(crate) fn run_compaction(
         &self,
         id: u32,
         plan: &Plan,
-        watcher: Option<Arc<dyn Watcher>>,
-    ) -> Result<()> {
+        orders: Orders,
+    ) -> Result<Option<CompactionInfo>> {
         let claim = Claim {
             store: &self.store,
             id,
             plan,
         };
-        let outcome = self.compact(id, plan, watcher);
+        let outcome = self.compact(id, plan, orders);
         drop(claim);
         self.store.changes.fetch_add(1, Ordering::Relaxed);
         self.store.changed.notify_all();
         outcome
     }
 
-    fn compact(&self, id: u32, plan: &Plan, watcher: Option<Arc<dyn Watcher>>) -> Result<()> {
+    fn compact(&self, id: u32, plan: &Plan, orders: Orders) -> Result<Option<CompactionInfo>> {
         let (family, version) = match self.store.lock_state().family_mut(id) {
             Ok(family) => (Arc::clone(&family.family), Arc::clone(&family.version)),
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(None),
         };
         let _span = tracing::info_span!("compaction", family = family.name).entered();
         let mut info = CompactionInfo {
@@ -65,11 +101,11 @@ impl Background {
             outputs: plan.files().count(),
             input_tables: plan
                 .files()
-                .map(|(level, file)| (level, file.number))
+                .map(|(level, file)| table_at(level, file.described()))
                 .collect(),
             output_tables: plan
                 .files()
-                .map(|(_, file)| (plan.output_level, file.number))
+                .map(|(_, file)| table_at(plan.output_level, file.described()))
                 .collect(),
             took: Duration::ZERO,
             bytes_read: 0,
@@ -81,6 +117,7 @@ impl Background {
             output_keys: None,
             blob_files: Vec::new(),
             blob_garbage: Vec::new(),
+            blob_codec: self.blob_codec(&family),
         };
         let begun = || CompactionInfo {
             outputs: 0,
@@ -94,11 +131,12 @@ impl Background {
         let begin = self.store.id.env.clock.monotonic();
         match plan.edit_alone(id) {
             Some(edit) => self.edit_only(id, plan, edit, &mut info)?,
-            None => self.rewrite(&family, &version, plan, watcher, &mut info)?,
+            None => self.rewrite((&family, &version), plan, orders, &mut info)?,
         }
         info.took = self.store.id.env.clock.monotonic().saturating_sub(begin);
-        self.store.watch.notices.note(|| Notice::Compacted(info));
-        Ok(())
+        let notices = &self.store.watch.notices;
+        notices.note(|| Notice::Compacted(info.clone()));
+        Ok(Some(info))
     }
 
     /// Moves or drops the plan's tables: nothing is read or written but the MANIFEST.
@@ -128,10 +166,9 @@ impl Background {
     /// Merges the plan's tables into new ones and installs these.
     fn rewrite(
         &self,
-        family: &Arc<Family>,
-        version: &Version,
+        (family, version): (&Arc<Family>, &Version),
         plan: &Plan,
-        watcher: Option<Arc<dyn Watcher>>,
+        orders: Orders,
         info: &mut CompactionInfo,
     ) -> Result<()> {
         let _pending = self.store.begin_job()?;
@@ -142,10 +179,11 @@ impl Background {
             false => IoPriority::Manual,
         };
         let mut context = self.job_context(family, posted.progress(), priority);
-        context.watcher = watcher;
         if self.leaves_cores(plan) {
             context.threads_max = 1;
         }
+        let is_told = orders.is_told;
+        orders.give(plan, &mut context);
         // First: without space no model need be learned.
         context.space = Some(Arc::new(self.reserve_space(&context, plan)?));
         context.filter = self.filter_of(family, plan)?;
@@ -165,10 +203,10 @@ impl Background {
         let made_tables = outcome.new_files.iter();
         info.output_tables = made_tables
             .skip(usize::from(drumlin_base::bug!("first-output-untold")))
-            .map(|(level, file)| (*level as usize, file.number))
+            .map(|(level, file)| table_at(*level as usize, file))
             .collect();
         (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
-        if self.store.watch.notices.are_heard() {
+        if is_told || self.store.watch.notices.are_heard() {
             describe(info, family, plan, &outcome);
         }
         self.count_blobs(&outcome);
@@ -288,6 +326,14 @@ impl Background {
         self.store.log_and_apply(&mut state, vec![edit])?;
         files.keep();
         Ok(())
+    }
+}
+
+fn table_at(level: usize, file: &NewFile) -> TableOfJob {
+    TableOfJob {
+        level,
+        number: file.number,
+        oldest_blob_file: file.oldest_blob_file,
     }
 }
 

@@ -44,6 +44,7 @@ impl Background {
             bytes: 0,
             properties: None,
             blob_files: Vec::new(),
+            blob_codec: self.blob_codec(&family),
         };
         let notices = &self.store.watch.notices;
         notices.note(|| Notice::FlushBegun(begun.clone()));

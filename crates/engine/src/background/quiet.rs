@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::background::background::Background;
+use crate::background::compaction_job::Orders;
 use crate::compaction::Plan;
 use crate::compaction::progress::Watcher;
 use crate::store::state::State;
@@ -27,7 +28,11 @@ impl Background {
         for (_, file) in plan.files() {
             file.forget_reads();
         }
-        match self.run_compaction(id, plan, Some(watcher)) {
+        let orders = Orders {
+            watcher: Some(watcher),
+            ..Orders::default()
+        };
+        match self.run_compaction(id, plan, orders).map(drop) {
             Err(error) if is_no_failure(&error) => {
                 if error.kind() == ErrorKind::NoSpace {
                     self.store.watch.report_error(&error); // Health is unchanged, but the failure is reported.

@@ -10,11 +10,12 @@ use std::sync::{Arc, Weak};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::background::background::Background;
+use crate::background::compaction_job::Orders;
 use crate::background::pick::Job;
 use crate::compaction::progress::Watcher;
 use crate::compaction::{CancelToken, Plan};
 use crate::store::state::State;
-use crate::watch::events::Health;
+use crate::watch::events::{CompactionInfo, Health};
 
 impl Background {
     /// Picks and runs one job on the calling thread; false when there is none.
@@ -37,15 +38,13 @@ impl Background {
         let body = AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
             Job::Compact(id, plan) if plan.reason.can_wait() => self.run_in_quiet(id, &plan),
-            Job::Compact(id, plan) => self.run_compaction(id, &plan, self.watcher(&plan, None)),
+            Job::Compact(id, plan) => {
+                let orders = self.watched(&plan, None);
+                self.run_compaction(id, &plan, orders).map(drop)
+            }
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
         });
-        let outcome = catch_unwind(body).unwrap_or_else(|_| {
-            Err(Error::new(
-                ErrorKind::Aborted,
-                "a background job panicked, most likely in a callback",
-            ))
-        });
+        let outcome = catch_unwind(body).unwrap_or_else(|_| panicked());
         if delivers {
             self.store.watch.notices.deliver();
         }
@@ -63,6 +62,33 @@ impl Background {
             }
         };
         let outcome = self.settle(&mut state, is_flush, outcome);
+        self.store.changed.notify_all();
+        outcome
+    }
+
+    /// Carries out a plan that the caller chose and began, on the calling thread: what was done, unless the family is gone.
+    ///
+    /// # Errors
+    /// The job's: nothing the store needs has failed.
+    pub(crate) fn run_chosen(
+        &self,
+        id: u32,
+        plan: &Plan,
+        mut orders: Orders,
+        cancel: Option<CancelToken>,
+    ) -> Result<Option<CompactionInfo>> {
+        orders.watcher = Some(Arc::new(Interrupter {
+            background: None,
+            only_flushes: false,
+            cancel,
+            seen: AtomicU64::new(0),
+        }));
+        let body = AssertUnwindSafe(|| self.run_compaction(id, plan, orders));
+        let outcome = catch_unwind(body).unwrap_or_else(|_| panicked());
+        self.store.watch.notices.deliver();
+        let mut state = self.store.lock_state();
+        self.book_end(&mut state, id, false);
+        self.settle(&mut state, false, Ok(()))?;
         self.store.changed.notify_all();
         outcome
     }
@@ -126,7 +152,8 @@ impl Background {
             .manual
             .get(id)
             .and_then(|it| it.cancel.clone());
-        let outcome = self.run_compaction(family, plan, self.watcher(plan, cancel));
+        let orders = self.watched(plan, cancel);
+        let outcome = self.run_compaction(family, plan, orders).map(drop);
         let mut state = self.store.lock_state();
         let order = state
             .families
@@ -138,6 +165,13 @@ impl Background {
             request.work.done(plan, &order);
         }
         outcome
+    }
+
+    fn watched(&self, plan: &Plan, cancel: Option<CancelToken>) -> Orders {
+        Orders {
+            watcher: self.watcher(plan, cancel),
+            ..Orders::default()
+        }
     }
 
     /// The watcher of a job that carries out `plan`; none where no threads work in the background,
@@ -164,6 +198,13 @@ impl Background {
             seen: AtomicU64::new(0),
         }))
     }
+}
+
+fn panicked<T>() -> Result<T> {
+    Err(Error::new(
+        ErrorKind::Aborted,
+        "a background job panicked, most likely in a callback",
+    ))
 }
 
 pub(super) fn check_cancelled(cancel: Option<&CancelToken>) -> Result<()> {

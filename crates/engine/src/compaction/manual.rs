@@ -40,7 +40,13 @@ impl CancelToken {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`CancelToken::cancel`] was called.
+    /// Takes it back, for the next piece of work; one that has seen it ends all the same.
+    pub fn reset(&self) {
+        // Relaxed: as above.
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether [`CancelToken::cancel`] was called, and not taken back.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

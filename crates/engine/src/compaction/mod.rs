@@ -9,6 +9,7 @@ pub(crate) mod blob_inputs;
 pub(crate) mod blob_outputs;
 pub(crate) mod blob_picker;
 pub(crate) mod blob_tally;
+pub(crate) mod chosen;
 pub(crate) mod cover;
 pub(crate) mod created;
 pub(crate) mod density;

@@ -61,6 +61,7 @@ fn recover_exclusively(
     let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
     for (&id, family) in &mut state.families {
         family.mutable_oldest_wal = wal;
+        family.mutable_since = log.last_seqno;
         edits.insert(
             id,
             VersionEdit {

@@ -76,9 +76,9 @@ pub(super) fn show_new(
 ) -> Result<Arc<Family>> {
     let family = make_family(&engine.store, id, name, options);
     let version = current_version(&state.versions, id)?;
-    state
-        .families
-        .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
+    let mut new = FamilyState::new(Arc::clone(&family), version, wal);
+    new.mutable_since = engine.store.visible_seqno();
+    state.families.insert(id, new);
     engine.store.publish_families(state);
     let told = stored_options::add_family(&engine.store, state, &family);
     report_untold(engine, told);

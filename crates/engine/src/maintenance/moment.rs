@@ -59,6 +59,8 @@ pub(crate) struct Moment {
     versions: Vec<(Arc<TableCache>, Arc<Version>)>,
     wals: Vec<(u64, u64)>,
     manifest: ManifestCopy,
+    /// The number of the live MANIFEST and its bytes; none where it is not written.
+    live_manifest: Option<(u64, u64)>,
     /// With the number of their file; `None` where the directory has no such file.
     options: Option<(u64, OptionsFile)>,
     seqno: SeqNo,
@@ -104,6 +106,10 @@ impl Moment {
                 versions,
                 wals,
                 manifest: state.versions.copy()?,
+                live_manifest: state
+                    .versions
+                    .manifest_bytes()
+                    .map(|bytes| (state.versions.manifest_number(), bytes)),
                 options,
                 seqno: engine.store.visible_seqno(),
             })
@@ -118,6 +124,17 @@ impl Moment {
     /// WAL files by number, and how many of their bytes belong to it.
     pub(crate) fn wals(&self) -> &[(u64, u64)] {
         &self.wals
+    }
+
+    /// The number of the live MANIFEST, and how many of its bytes belong to it; `None` where it is not written.
+    pub(crate) fn live_manifest(&self) -> Option<(u64, u64)> {
+        self.live_manifest
+    }
+
+    /// The OPTIONS file of a copy, under a number of its own.
+    pub(crate) fn options(&self) -> Option<(u64, &OptionsFile)> {
+        let (number, options) = self.options.as_ref()?;
+        Some((*number, options))
     }
 
     /// Tables, models and blob files, each once.

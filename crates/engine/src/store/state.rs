@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use drumlin_base::{Error, Result};
+use drumlin_base::{Error, Result, SeqNo};
 use drumlin_memtable::Memtable;
 
 use crate::background::manual_queue::ManualQueue;
@@ -63,6 +63,8 @@ pub(crate) struct FamilyState {
     pub(crate) mutable: Arc<Memtable>,
     /// The oldest WAL that may hold entries of `mutable`.
     pub(crate) mutable_oldest_wal: u64,
+    /// The last sequence number before `mutable` took writes; lower where that is unknown.
+    pub(crate) mutable_since: SeqNo,
     /// What `mutable` had when the live WAL began, and whether that was all it had a WAL before.
     had: usize,
     had_no_more: bool,
@@ -254,6 +256,7 @@ impl FamilyState {
             family,
             mutable,
             mutable_oldest_wal: wal,
+            mutable_since: 0,
             had: 0,
             had_no_more: false,
             immutables: VecDeque::new(),

@@ -269,6 +269,14 @@ impl<'db> Transaction<'db> {
         batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())
     }
 
+    /// Adds bytes that go to the WAL with the writes, and nowhere else ([`WriteBatch::put_log_data`]). Locks nothing.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
+        self.writes.batch_mut().put_log_data(data.as_ref())
+    }
+
     /// Removes every key from `begin` up to, not including, `end`, and keeps others from writing or locking any.
     ///
     /// # Errors

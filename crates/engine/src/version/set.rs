@@ -183,6 +183,12 @@ impl VersionSet {
         self.manifest_number
     }
 
+    /// The bytes of the live MANIFEST that hold all that is in force; `None` where nothing may be written, or a new one has
+    /// to be begun first.
+    pub fn manifest_bytes(&self) -> Option<u64> {
+        self.manifest.as_ref().map(RecordWriter::len)
+    }
+
     /// The failure that made a new MANIFEST necessary, once: the caller got a success.
     pub fn take_healed(&mut self) -> Option<Error> {
         self.healed.take()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::{Error, SeqNo};
-use drumlin_table::TableProperties;
+use drumlin_table::{Codec, TableProperties};
 
 use crate::watch::reason::Reason;
 
@@ -106,6 +106,19 @@ pub struct FlushInfo {
     pub properties: Option<Arc<TableProperties>>,
     /// The blob files written.
     pub blob_files: Vec<BlobCount>,
+    /// What blobs are compressed with, should there be any.
+    pub blob_codec: Codec,
+}
+
+/// A table before or after a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableOfJob {
+    /// The level it is in.
+    pub level: usize,
+    /// The number in its name.
+    pub number: u64,
+    /// The oldest blob file that it refers to; 0 where it refers to none.
+    pub oldest_blob_file: u64,
 }
 
 /// A compaction that began, or ended well.
@@ -125,10 +138,10 @@ pub struct CompactionInfo {
     pub inputs: usize,
     /// Tables written.
     pub outputs: usize,
-    /// The level and the number of each table that was there before.
-    pub input_tables: Vec<(usize, u64)>,
-    /// The same of those that are there instead.
-    pub output_tables: Vec<(usize, u64)>,
+    /// The tables that were there before.
+    pub input_tables: Vec<TableOfJob>,
+    /// Those that are there instead.
+    pub output_tables: Vec<TableOfJob>,
     /// How long it took.
     pub took: Duration,
     /// Bytes read.
@@ -150,6 +163,8 @@ pub struct CompactionInfo {
     pub blob_files: Vec<BlobCount>,
     /// Blobs that nothing refers to any more, by the blob files they are in.
     pub blob_garbage: Vec<BlobCount>,
+    /// What blobs are compressed with, should there be any.
+    pub blob_codec: Codec,
 }
 
 /// A table from elsewhere that was taken in.
@@ -176,6 +191,10 @@ pub struct MemtableInfo {
     pub entries: u64,
     /// Those of them that are deletions.
     pub deletions: u64,
+    /// The lowest sequence number in it.
+    pub first_seqno: SeqNo,
+    /// The last sequence number before it took writes: a write of the family with a higher one is in it, or in a later one.
+    pub earliest_seqno: SeqNo,
 }
 
 /// Hears what the engine does. Every method has an empty default.

@@ -10,6 +10,7 @@ use crate::db::handle::Db;
 use crate::family::column_family::ColumnFamily;
 use crate::files::names;
 use crate::version::FileMeta;
+use crate::wal::tail::Front;
 
 /// A table of a family's present version: RocksDB's `LiveFileMetaData`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,12 @@ pub enum LiveFileKind {
     Model,
     /// A part of the write-ahead log.
     Wal,
+    /// The MANIFEST.
+    Manifest,
+    /// CURRENT.
+    Current,
+    /// The OPTIONS file.
+    Options,
 }
 
 /// A file that the database needs.
@@ -67,6 +74,8 @@ pub struct LiveFile {
     pub family: Option<String>,
     /// The size that the MANIFEST has of it, of a WAL file that of the file; `None` of a model.
     pub bytes: Option<u64>,
+    /// The first sequence number in a WAL file; `None` of one that has nothing yet, and of other files.
+    pub first_seqno: Option<SeqNo>,
 }
 
 impl Db {
@@ -126,10 +135,10 @@ impl Db {
     }
 
     /// Tables, blob files, models and WAL files of all families, each once. CURRENT, the MANIFEST and the OPTIONS file
-    /// are not in it: [`Db::checkpoint`] copies a database. Cost: of the files; none is read.
+    /// are not in it: [`Db::moment_files`] has them. Cost: of the files; of each WAL file the first record is read.
     ///
     /// # Errors
-    /// `Shutdown`; `Io` of a WAL file.
+    /// `Shutdown`; `Io` and `Corruption` of a WAL file.
     pub fn live_files(&self) -> Result<Vec<LiveFile>> {
         let store = &self.engine.store;
         let _call = store.begin_call()?;
@@ -143,6 +152,7 @@ impl Db {
                     path,
                     family: Some(name.clone()),
                     bytes: Some(bytes),
+                    first_seqno: None,
                 });
             };
             for (_, file) in family.version.files() {
@@ -160,6 +170,7 @@ impl Db {
             path,
             family: None,
             bytes,
+            first_seqno: None,
         };
         let model = |id| shared(LiveFileKind::Model, names::model(&store.id.dir, id), None);
         found.extend(models.into_iter().map(model));
@@ -168,10 +179,22 @@ impl Db {
         let wals: BTreeSet<u64> = replayed
             .chain(state.wals.range(oldest..).copied())
             .collect();
-        for number in wals {
+        let open = |number: u64| {
             let path = names::wal(&store.id.wal_dir, number);
-            let bytes = store.id.env.files.open(&path)?.size();
-            found.push(shared(LiveFileKind::Wal, path, Some(bytes)));
+            let file = store.id.env.files.open(&path)?;
+            Ok((number, path, file))
+        };
+        // Open ones can be read when they were removed.
+        let wals = wals.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        drop(state);
+        for (number, path, file) in wals {
+            let bytes = file.size();
+            let front = Front::read(file.into(), number)?;
+            let wal = shared(LiveFileKind::Wal, path, Some(bytes));
+            found.push(LiveFile {
+                first_seqno: front.map(|front| front.first),
+                ..wal
+            });
         }
         Ok(found)
     }

@@ -83,9 +83,12 @@ impl WriteEnv {
                         family: family.family.name.clone(),
                         entries: family.mutable.entries() as u64,
                         deletions: family.mutable.deletions() as u64,
+                        first_seqno: family.mutable.first_seqno().unwrap_or(0),
+                        earliest_seqno: family.mutable_since,
                     })
                 });
                 make_immutable(family, wal);
+                family.mutable_since = log.last_seqno;
             } else if family.mutable.is_empty() {
                 // Nothing of an empty memtable is in older WALs.
                 family.mutable_oldest_wal = wal;

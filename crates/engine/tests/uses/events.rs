@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use drumlin::{
     CompactionInfo, CompactionReason, Db, Env, EventListener, FlushInfo, IngestInfo, MemtableInfo,
-    Options, SstFileWriter, TableWriterOptions, WeakDb,
+    Options, SstFileWriter, TableOfJob, TableWriterOptions, WeakDb,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -87,8 +87,8 @@ impl EventListener for Heard {
         assert_eq!(info.job, self.job.load(Ordering::Relaxed));
         assert_eq!(info.reason, CompactionReason::Manual);
         // Two flushed tables of two entries and one taken in of one; "a" and "c" are left.
-        let entries = |of: &[(usize, u64)]| -> u64 {
-            let is_of = |number| of.iter().any(|(_, it)| *it == number);
+        let entries = |of: &[TableOfJob]| -> u64 {
+            let is_of = |number| of.iter().any(|it| it.number == number);
             let of = info.properties.iter().filter(|(number, _)| is_of(*number));
             of.map(|(_, properties)| properties.num_entries).sum()
         };
@@ -98,7 +98,12 @@ impl EventListener for Heard {
         );
         assert_eq!(info.output_keys, Some((b"a".to_vec(), b"c".to_vec())));
         assert!(info.takes_all && info.blob_files.is_empty() && info.blob_garbage.is_empty());
-        self.change(&info.input_tables, &info.output_tables);
+        let [before, after] = [&info.input_tables, &info.output_tables].map(|of| {
+            of.iter()
+                .map(|it| (it.level, it.number))
+                .collect::<Vec<_>>()
+        });
+        self.change(&before, &after);
         // What was wrong above would have ended this, and only this: who tells goes on.
         self.note("compacted".to_owned());
     }

@@ -12,6 +12,8 @@ mod changes;
 #[cfg(test)]
 mod checkpoints;
 #[cfg(test)]
+mod compact_files;
+#[cfg(test)]
 mod compaction_filters;
 #[cfg(test)]
 mod counting;
@@ -41,6 +43,8 @@ mod indexed_batch;
 mod leftovers;
 #[cfg(test)]
 mod links;
+#[cfg(test)]
+mod moment_files;
 #[cfg(test)]
 mod optimistic;
 #[cfg(test)]
