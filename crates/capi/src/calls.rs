@@ -29,6 +29,7 @@ pub(crate) use crate::secondary::calls::*;
 pub(crate) use crate::small_options::calls::*;
 pub(crate) use crate::snapshot::calls::*;
 pub(crate) use crate::statistics::calls::*;
+pub(crate) use crate::storage_info::calls::*;
 pub(crate) use crate::table_options::calls::*;
 pub(crate) use crate::table_properties::calls::*;
 pub(crate) use crate::table_writer::calls::*;

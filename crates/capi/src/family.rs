@@ -216,34 +216,46 @@ unsafe extern "C" fn rocksdb_list_column_families(
     let Some(names) = listed else {
         return std::ptr::null_mut();
     };
-    guard_infallible(NAME, || {
-        let size = names.len().max(1) * size_of::<*mut c_char>();
-        // SAFETY: malloc has no conditions.
-        let array: *mut *mut c_char = unsafe { libc::malloc(size) }.cast();
-        if array.is_null() {
-            end_process(NAME, "no memory is left for a result");
-        }
-        for (at, name) in names.iter().enumerate() {
-            // SAFETY: the array has a place for each name.
-            unsafe { set(array, at, to_c_text(name)) };
-        }
-        array
-    })
+    guard_infallible(NAME, || array_of(&names, NAME))
+}
+
+/// An array of texts in C's memory.
+pub(crate) fn array_of(texts: &[String], function: &str) -> *mut *mut c_char {
+    let size = texts.len().max(1) * size_of::<*mut c_char>();
+    // SAFETY: malloc has no conditions.
+    let array: *mut *mut c_char = unsafe { libc::malloc(size) }.cast();
+    if array.is_null() {
+        end_process(function, "no memory is left for a result");
+    }
+    for (at, text) in texts.iter().enumerate() {
+        // SAFETY: the array has a place for each text.
+        unsafe { set(array, at, to_c_text(text)) };
+    }
+    array
+}
+
+/// Gives back what [`array_of`] made.
+///
+/// # Safety
+/// `list` is null, or is of [`array_of`], with `len` texts.
+pub(crate) unsafe fn free_array(list: *mut *mut c_char, len: usize) {
+    if list.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let texts = unsafe { std::slice::from_raw_parts(list, len) };
+    for text in texts {
+        // SAFETY: as above.
+        unsafe { libc::free((*text).cast()) };
+    }
+    // SAFETY: as above.
+    unsafe { libc::free(list.cast()) };
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_list_column_families_destroy(list: *mut *mut c_char, len: usize) {
-    if list.is_null() {
-        return;
-    }
     // SAFETY: the C program says that the function above made it.
-    let names = unsafe { std::slice::from_raw_parts(list, len) };
-    for name in names {
-        // SAFETY: as above.
-        unsafe { libc::free((*name).cast()) };
-    }
-    // SAFETY: as above.
-    unsafe { libc::free(list.cast()) };
+    unsafe { free_array(list, len) };
 }
 
 /// An array of handles and its length; those that were made before one could not be are in it. It goes back by

@@ -1,6 +1,6 @@
 //! `rocksdb_compaction_job_stats_t`: what a compaction did, counted from what its tables say of themselves.
 
-use drumlin::{CompactionInfo, CompactionReason, TableProperties};
+use drumlin::{CompactionInfo, CompactionReason, TableOfJob, TableProperties};
 
 /// As many bytes of a key are told.
 const PREFIX_BYTES: usize = 8;
@@ -49,8 +49,8 @@ pub(crate) struct JobStats {
 
 impl JobStats {
     pub(crate) fn of(info: &CompactionInfo) -> Self {
-        let tables = |of: &[(usize, u64)]| {
-            let numbers: Vec<u64> = of.iter().map(|(_, number)| *number).collect();
+        let tables = |of: &[TableOfJob]| {
+            let numbers: Vec<u64> = of.iter().map(|it| it.number).collect();
             let is_of = move |number| numbers.contains(&number);
             let all = info.properties.iter();
             let found = all.filter(move |(number, _)| is_of(*number));
@@ -70,7 +70,7 @@ impl JobStats {
             is_manual: info.reason == CompactionReason::Manual,
             input_files: info.inputs,
             input_files_at_output_level: at_output
-                .filter(|(level, _)| *level == info.output_level)
+                .filter(|it| it.level == info.output_level)
                 .count(),
             moved_files: if info.trivial_move { info.inputs } else { 0 },
             output_files: info.outputs,

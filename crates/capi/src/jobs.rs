@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use drumlin::internals::names;
 use drumlin::{
-    BlobCount, CompactionInfo, CompactionReason, Db, Error, FlushInfo, IngestInfo, MemtableInfo,
+    BlobCount, Codec, CompactionInfo, CompactionReason, Db, Error, FlushInfo, IngestInfo,
+    MemtableInfo, TableOfJob,
 };
 use drumlin_ffi::bytes;
 use drumlin_ffi::handle::{self, Handle};
@@ -90,10 +91,7 @@ impl FlushJob {
 
 /// A table before or after a compaction.
 #[derive(Debug)]
-pub(crate) struct CompactionFile {
-    level: usize,
-    number: u64,
-}
+pub(crate) struct CompactionFile(TableOfJob);
 
 /// A compaction; without outputs where it has only begun.
 #[derive(Debug)]
@@ -116,10 +114,8 @@ impl CompactionJob {
     pub(crate) fn new(info: &CompactionInfo, db: &Db) -> Self {
         let dir = db.path();
         let path = |number| bytes_of(names::table(dir, number));
-        let files = |tables: &[(usize, u64)]| {
-            let file = |&(level, number): &(usize, u64)| {
-                (path(number), Lent::new(CompactionFile { level, number }))
-            };
+        let files = |tables: &[TableOfJob]| {
+            let file = |it: &TableOfJob| (path(it.number), Lent::new(CompactionFile(*it)));
             tables.iter().map(file).collect()
         };
         let properties = info
@@ -172,6 +168,7 @@ impl Default for CompactionJob {
                 output_keys: None,
                 blob_files: Vec::new(),
                 blob_garbage: Vec::new(),
+                blob_codec: Codec::None,
             },
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -247,7 +244,7 @@ fn thread() -> u64 {
 
 /// RocksDB's number of the compression of the tables that were written; that of "none is set" where there are none.
 fn compression_of(info: &CompactionInfo) -> u32 {
-    let is_new = |number: u64| info.output_tables.iter().any(|(_, it)| *it == number);
+    let is_new = |number: u64| info.output_tables.iter().any(|it| it.number == number);
     let made = info.properties.iter().find(|(number, _)| is_new(*number));
     match made.map_or("", |(_, properties)| properties.compression_name.as_str()) {
         "NoCompression" => 0,
@@ -258,6 +255,19 @@ fn compression_of(info: &CompactionInfo) -> u32 {
         "LZ4HC" => 5,
         "ZSTD" => 7,
         _ => 255,
+    }
+}
+
+/// RocksDB's number of a compression.
+fn number_of(codec: Codec) -> u32 {
+    match codec {
+        Codec::None => 0,
+        Codec::Snappy => 1,
+        Codec::Zlib => 2,
+        Codec::Bzip2 => 3,
+        Codec::Lz4 => 4,
+        Codec::Lz4Hc => 5,
+        Codec::Zstd => 7,
     }
 }
 
@@ -362,7 +372,7 @@ pub(crate) mod calls {
 
     use super::{
         BlobFile, BlobGarbage, CompactionFile, CompactionJob, FlushJob, Ingested, SealedMemtable,
-        Status, Subcompaction, reason_of, thread,
+        Status, Subcompaction, number_of, reason_of, thread,
     };
 
     pub(crate) fn status_ptr_get_error(status: &Status) -> Result<()> {
@@ -426,6 +436,10 @@ pub(crate) mod calls {
 
     pub(crate) fn flushjobinfo_triggered_writes_stop(_info: &FlushJob) -> bool {
         false
+    }
+
+    pub(crate) fn flushjobinfo_blob_compression_type(info: &FlushJob) -> u32 {
+        number_of(info.info.blob_codec)
     }
 
     pub(crate) fn flushjobinfo_blob_file_addition_infos_count(info: &FlushJob) -> usize {
@@ -502,6 +516,10 @@ pub(crate) mod calls {
         info.properties.get(at).map(|(path, _)| path.as_slice())
     }
 
+    pub(crate) fn compactionjobinfo_blob_compression_type(info: &CompactionJob) -> u32 {
+        number_of(info.info.blob_codec)
+    }
+
     pub(crate) fn compactionjobinfo_blob_file_addition_infos_count(info: &CompactionJob) -> usize {
         info.blob_files.len()
     }
@@ -514,14 +532,10 @@ pub(crate) mod calls {
         u64::try_from(info.info.took.as_micros()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn compactionjobinfo_num_input_files(info: &CompactionJob) -> usize {
-        info.inputs.len()
-    }
-
     pub(crate) fn compactionjobinfo_num_input_files_at_output_level(info: &CompactionJob) -> usize {
         let tables = info.info.input_tables.iter();
         tables
-            .filter(|(level, _)| *level == info.info.output_level)
+            .filter(|it| it.level == info.info.output_level)
             .count()
     }
 
@@ -555,20 +569,16 @@ pub(crate) mod calls {
         info.outputs.get(at).map(|(path, _)| path.as_slice())
     }
 
-    pub(crate) fn compactionjobinfo_input_file_infos_count(info: &CompactionJob) -> usize {
-        info.inputs.len()
-    }
-
-    pub(crate) fn compactionjobinfo_output_file_infos_count(info: &CompactionJob) -> usize {
-        info.outputs.len()
-    }
-
     pub(crate) fn compaction_file_info_level(file: &CompactionFile) -> i32 {
-        file.level as i32
+        file.0.level as i32
     }
 
     pub(crate) fn compaction_file_info_file_number(file: &CompactionFile) -> u64 {
-        file.number
+        file.0.number
+    }
+
+    pub(crate) fn compaction_file_info_oldest_blob_file_number(file: &CompactionFile) -> u64 {
+        file.0.oldest_blob_file
     }
 
     pub(crate) fn externalfileingestioninfo_cf_name(info: &Ingested) -> Option<&[u8]> {
@@ -597,6 +607,19 @@ pub(crate) mod calls {
 
     pub(crate) fn memtableinfo_num_deletes(info: &SealedMemtable) -> u64 {
         info.0.deletions
+    }
+
+    pub(crate) fn memtableinfo_first_seqno(info: &SealedMemtable) -> u64 {
+        info.0.first_seqno
+    }
+
+    pub(crate) fn memtableinfo_earliest_seqno(info: &SealedMemtable) -> u64 {
+        info.0.earliest_seqno
+    }
+
+    /// Of families whose timestamps are not stored, as which none are opened.
+    pub(crate) fn memtableinfo_newest_udt(_info: &SealedMemtable) -> Option<&[u8]> {
+        Some(&[])
     }
 
     pub(crate) fn blob_file_addition_info_blob_file_number(info: &BlobFile) -> u64 {
@@ -669,5 +692,9 @@ pub(crate) mod calls {
 
     pub(crate) fn subcompactionjobinfo_compression(info: &Subcompaction) -> u32 {
         super::compression_of(&info.info)
+    }
+
+    pub(crate) fn subcompactionjobinfo_blob_compression_type(info: &Subcompaction) -> u32 {
+        number_of(info.info.blob_codec)
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct OpenOptions {
 }
 
 /// Keys from RocksDB's compression numbers.
-fn codec(number: i32) -> Result<Codec> {
+pub(crate) fn codec(number: i32) -> Result<Codec> {
     Ok(match number {
         0 => Codec::None,
         1 => Codec::Snappy,

@@ -169,6 +169,13 @@ impl Running {
         self.refused.get_or_insert(not_implemented(function));
     }
 
+    /// Notes why it cannot be committed, if that failed.
+    pub(crate) fn note(&mut self, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            self.refused.get_or_insert(error);
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         match &self.refused {
             Some(error) => Err(error.duplicate()),

@@ -153,6 +153,12 @@ pub(crate) fn transaction_rollback(running: &mut Running) -> Result<()> {
     Ok(())
 }
 
+/// Of one that has ended nothing is added, and that is no error, as in RocksDB.
+pub(crate) fn transaction_put_log_data(running: &mut Running, data: &[u8]) {
+    let added = running.transaction.as_mut().map(|it| it.put_log_data(data));
+    running.note(added.unwrap_or(Ok(())));
+}
+
 pub(crate) fn transaction_set_savepoint(running: &mut Running) {
     if let Some(transaction) = &mut running.transaction {
         transaction.set_savepoint();

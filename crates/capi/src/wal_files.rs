@@ -14,6 +14,7 @@ pub(crate) struct WalFile {
     name: CString,
     number: u64,
     bytes: u64,
+    first_seqno: u64,
 }
 
 /// `rocksdb_wal_files_t`: oldest first.
@@ -32,6 +33,7 @@ fn wal_files(db: &Db) -> Result<Vec<WalFile>> {
         found.push(WalFile {
             number: number.map_err(wrong)?,
             bytes: file.bytes.unwrap_or(0),
+            first_seqno: file.first_seqno.unwrap_or(0),
             name: CString::new(format!("/{name}")).unwrap_or_default(),
         });
     }
@@ -89,6 +91,11 @@ pub(crate) mod calls {
     /// Files that are kept for a change feed are not told of.
     pub(crate) fn wal_file_type(_file: &WalFile) -> i32 {
         ALIVE
+    }
+
+    /// 0 of a file in which nothing was written yet.
+    pub(crate) fn wal_file_start_sequence(file: &WalFile) -> u64 {
+        file.first_seqno
     }
 
     pub(crate) fn wal_file_size_file_bytes(file: &WalFile) -> u64 {

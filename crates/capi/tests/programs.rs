@@ -361,6 +361,32 @@ fn functions_of_later_versions_do_what_they_say() {
     same_lines("later", &told, include_str!("programs/later.txt"));
 }
 
+/// Files that the database names are copied, tables that the program names compacted. Debian's RocksDB has neither in its C
+/// interface, and reads what came of both.
+#[test]
+fn files_are_named_for_copies_and_for_compactions() {
+    let dir = temp_dir();
+    let programs = Programs::new(LIBRARIES, dir.path());
+    let [ours, theirs] =
+        [Library::Ours, Library::Theirs].map(|library| programs.compile("rows", library));
+    let chosen = programs.compile("chosen", Library::Ours);
+    let [store, copy] = ["store", "copy"].map(|name| programs.place(name));
+    ours.answers(&["write", &store, "0", "9000"]);
+    let mut told = chosen.answers(&["copy", &store, &copy]);
+    for reader in [&theirs, &ours, &theirs] {
+        let rows = reader.answers(&["read", &copy, "0", "0"]);
+        assert_eq!(rows, "9001 rows\n");
+    }
+    let store = programs.place("another");
+    ours.answers(&["write", &store, "0", "9000"]);
+    told += &chosen.answers(&["compact", &store]);
+    for reader in [&theirs, &ours, &theirs] {
+        let rows = reader.answers(&["read", &store, "0", "0"]);
+        assert_eq!(rows, "9000 rows\n");
+    }
+    same_lines("chosen", &told, include_str!("programs/chosen.txt"));
+}
+
 /// Debian's RocksDB has no listeners in its C interface: the lines are what the header promises.
 #[test]
 fn listeners_are_told_and_may_ask() {

@@ -45,6 +45,11 @@ static void files(const char* dir, rocksdb_sst_file_manager_t* manager) {
     if (at) ascend &= rocksdb_wal_file_log_number(wal) > rocksdb_wal_file_log_number(rocksdb_wal_files_get_wal_file(wals, at - 1));
     same = rocksdb_wal_file_log_number(wal) == rocksdb_wal_file_log_number(last);
   }
+  put(NULL, "logged", "1");
+  uint64_t newest = rocksdb_get_latest_sequence_number(db);
+  rocksdb_wal_file_t* live = rocksdb_get_current_wal_file(db, &err);
+  printf("begins with a write: %d\n", rocksdb_wal_file_start_sequence(live) > 0 && rocksdb_wal_file_start_sequence(live) <= newest);
+  rocksdb_wal_file_destroy(live);
   printf("%d in order, the last one %d of %d bytes, past it %d\n", ascend && count > 0, same,
          rocksdb_wal_file_size_file_bytes(last) > 0, rocksdb_wal_files_get_wal_file(wals, count) == NULL);
   rocksdb_wal_file_destroy(last);
@@ -162,6 +167,12 @@ static void deleted_of(void* state, uint32_t family, const char* key, size_t len
 static void log_data(void* state, const char* data, size_t len) {
   printf("%s log %.*s\n", (const char*)state, (int)len, data);
 }
+
+static void put_plain(void* state, const char* key, size_t len, const char* value, size_t value_len) {
+  put_of(state, 0, key, len, value, value_len);
+}
+
+static void deleted_plain(void* state, const char* key, size_t len) { deleted_of(state, 0, key, len); }
 
 static void batches(rocksdb_column_family_handle_t* family) {
   rocksdb_writebatch_t* batch = rocksdb_writebatch_create_with_params(100, 0, 0, 0);
@@ -338,11 +349,25 @@ static void transactions(const char* dir) {
   rocksdb_transactiondb_close_base_db(base);
   transaction = rocksdb_transaction_begin(locked, writes, one, transaction);
   rocksdb_transaction_put_log_data(transaction, "told", 4);
+  rocksdb_transaction_put(transaction, "z", 1, "3", 1, &err);
+  rocksdb_transaction_set_savepoint(transaction);
+  rocksdb_transaction_put_log_data(transaction, "taken back", 10);
+  rocksdb_transaction_rollback_to_savepoint(transaction, &err);
   rocksdb_transaction_commit(transaction, &err);
   told("log data");
   rocksdb_transaction_rollback(transaction, &err);
   rocksdb_transaction_commit(transaction, &err);
-  told("without it");
+  told("without anything");
+  base = rocksdb_transactiondb_get_base_db(locked);
+  rocksdb_wal_iterator_t* updates = rocksdb_get_updates_since(base, 0, NULL, &err);
+  rocksdb_transactiondb_close_base_db(base);
+  for (; rocksdb_wal_iter_valid(updates); rocksdb_wal_iter_next(updates)) {
+    uint64_t seqno;
+    rocksdb_writebatch_t* batch = rocksdb_wal_iter_get_batch(updates, &seqno);
+    rocksdb_writebatch_iterate_ld(batch, "updates", put_plain, deleted_plain, log_data);
+    rocksdb_writebatch_destroy(batch);
+  }
+  rocksdb_wal_iter_destroy(updates);
   rocksdb_transaction_destroy(transaction);
   rocksdb_transaction_options_destroy(one);
   rocksdb_transactiondb_close(locked);

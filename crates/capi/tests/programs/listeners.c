@@ -114,6 +114,7 @@ static void on_flushed(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t*
   check(rocksdb_flushjobinfo_blob_file_addition_infos_count(info) == 0, "blob files of a flush");
   check(rocksdb_flushjobinfo_blob_file_addition_info_at(info, 0) == NULL, "past the blob files");
   check(rocksdb_flushjobinfo_oldest_blob_file_number(info) == 0, "the oldest blob file");
+  check(rocksdb_flushjobinfo_blob_compression_type(info) == rocksdb_snappy_compression, "the compression of blobs");
   ask(db);
   TELL(flushed);
 }
@@ -133,6 +134,7 @@ static void on_subcompacted(void* state, const rocksdb_subcompactionjobinfo_t* i
   check(!wrong && is(family, len, "default"), "a part");
   check(rocksdb_compaction_job_stats_num_output_records(rocksdb_subcompactionjobinfo_stats(info)) == 1, "rows of a part");
   check(rocksdb_subcompactionjobinfo_compaction_reason(info) == 9, "why there is a part");
+  check(rocksdb_subcompactionjobinfo_blob_compression_type(info) == rocksdb_snappy_compression, "the compression of blobs");
   TELL(subcompacted);
 }
 
@@ -154,6 +156,7 @@ static void statistics(const rocksdb_compactionjobinfo_t* info) {
   check(rocksdb_compactionjobinfo_compaction_reason(info) == 9 && rocksdb_compactionjobinfo_num_corrupt_keys(info) == 0, "a reason");
   check(rocksdb_compactionjobinfo_num_l0_files(info) == 0 && rocksdb_compactionjobinfo_thread_id(info) != 0, "level 0");
   check(rocksdb_compactionjobinfo_compression(info) != 255, "the compression");
+  check(rocksdb_compactionjobinfo_blob_compression_type(info) == rocksdb_snappy_compression, "the compression of blobs");
   const rocksdb_compaction_job_stats_t* stats = rocksdb_compactionjobinfo_stats(info);
   check(rocksdb_compaction_job_stats_num_input_records(stats) == 4, "input records");
   check(rocksdb_compaction_job_stats_has_accurate_num_input_records(stats), "input records are counted");
@@ -195,6 +198,7 @@ static void on_compacted(void* state, rocksdb_t* db, const rocksdb_compactionjob
     const rocksdb_compaction_file_info_t* file = rocksdb_compactionjobinfo_input_file_info_at(info, at);
     const char* path = rocksdb_compactionjobinfo_input_file_at(info, at, &len);
     check(names(path, len, rocksdb_compaction_file_info_file_number(file)), "the path of an input");
+    check(rocksdb_compaction_file_info_oldest_blob_file_number(file) == 0, "the oldest blob file of an input");
     check(rocksdb_compaction_file_info_level(file) >= rocksdb_compactionjobinfo_base_input_level(info), "an input's level");
   }
   size_t outputs = rocksdb_compactionjobinfo_output_files_count(info);
@@ -242,6 +246,9 @@ static void on_sealed(void* state, const rocksdb_memtableinfo_t* info) {
   const char* name = rocksdb_memtableinfo_cf_name(info, &len);
   check(is(name, len, "default") && rocksdb_memtableinfo_num_entries(info) == 2, "entries of a memtable");
   check(rocksdb_memtableinfo_num_deletes(info) == 1, "deletions of a memtable");
+  /* Its two writes come after all that was written before it. */
+  check(rocksdb_memtableinfo_first_seqno(info) == rocksdb_memtableinfo_earliest_seqno(info) + 1, "where a memtable begins");
+  check(rocksdb_memtableinfo_newest_udt(info, &len) && len == 0, "timestamps of a memtable");
   TELL(sealed);
 }
 

@@ -189,7 +189,7 @@ impl Db {
         drop(state);
         for (number, path, file) in wals {
             let bytes = file.size();
-            let front = Front::read(file.into(), number)?;
+            let front = Front::read(file, number)?;
             let wal = shared(LiveFileKind::Wal, path, Some(bytes));
             found.push(LiveFile {
                 first_seqno: front.map(|front| front.first),
