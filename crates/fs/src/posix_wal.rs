@@ -13,8 +13,9 @@
 //! - A byte is stored only in a block that `fallocate` has reserved, so a full disk is an error of
 //!   the reservation and never a signal at the store.
 //! - `window.start` is a multiple of the window size; `len` is in the window or at its end.
-//! - The file is as long as its reserved space; the bytes past `len` are zeros, or in a reused file
-//!   its old bytes. `close` cuts them off; after a crash the log's reader must find the end.
+//! - The file is as long as the windows that were mapped, and no longer, though more is reserved: who adds up lengths, or copies
+//!   the directory, meets little that is not there. A window is inside the file before it is mapped. The bytes past `len` are
+//!   zeros, or in a reused file its old bytes. `close` cuts them off; after a crash the log's reader must find the end.
 //!
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
 //! log waits for the file system's work, such as a journal's commit or the throttling of writers that dirty
@@ -60,7 +61,7 @@ impl Window {
 /// prepared it. Locked only at the end of a window, and to prepare the next one.
 #[derive(Debug)]
 struct SpacePlan {
-    /// Every block below this is reserved and inside the file.
+    /// Every block below this is reserved.
     reserved: u64,
     /// Whether windows are used; else write calls.
     mapped: bool,
@@ -91,7 +92,7 @@ impl Space {
     fn reserve(&self, plan: &mut SpacePlan) -> io::Result<()> {
         let mut bytes = self.step_bytes;
         loop {
-            match syscalls::fallocate(self.shared.file(), plan.reserved, bytes, true) {
+            match syscalls::fallocate(self.shared.file(), plan.reserved, bytes, false) {
                 Ok(()) => {
                     plan.reserved += bytes;
                     return Ok(());
@@ -109,7 +110,14 @@ impl Space {
         }
     }
 
+    /// The length of the window that begins at `start`, inside the `reserved` space.
+    fn window_len(start: u64, reserved: u64) -> usize {
+        WINDOW_BYTES.min(reserved - start) as usize
+    }
+
     /// Maps the window that begins at `start`, inside the `reserved` space.
+    ///
+    /// Requires: the file reaches to its end.
     fn map(&self, start: u64, reserved: u64) -> io::Result<Window> {
         assert!(
             start.is_multiple_of(WINDOW_BYTES),
@@ -119,7 +127,7 @@ impl Space {
             start < reserved,
             "a byte is stored only where a block is reserved"
         );
-        let len = WINDOW_BYTES.min(reserved - start) as usize;
+        let len = Self::window_len(start, reserved);
         let memory = syscalls::map_shared(self.shared.file(), start, len)?;
         assert!(
             memory.len() == len,
@@ -146,7 +154,10 @@ impl Space {
         }
         if plan.mapped {
             // Address space or mappings are used up, or none are offered: write calls will do.
-            match self.map(start, plan.reserved) {
+            // Of reserved blocks this changes the file's length alone, and a longer file not at all.
+            let len = Self::window_len(start, plan.reserved) as u64;
+            let inside = syscalls::fallocate(self.shared.file(), start, len, true);
+            match inside.and_then(|()| self.map(start, plan.reserved)) {
                 Ok(window) => return Ok(Some(window)),
                 Err(_) => plan.mapped = false,
             }
@@ -205,7 +216,8 @@ impl Space {
         let Some((start, reserved)) = self.begin_next() else {
             return;
         };
-        let end = (start + WINDOW_BYTES).min(reserved);
+        let end = start + Self::window_len(start, reserved) as u64;
+        // After this the file reaches to its end.
         let zeroed = self.zero(start, end);
         let window = zeroed.and_then(|()| self.map(start, reserved)).ok();
         if let Some(window) = &window {
@@ -442,6 +454,35 @@ mod tests {
         wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
         assert_eq!(reserved(&wal), 4 * WINDOW_BYTES);
         assert_eq!(wal.len(), 2 * WINDOW_BYTES + 1);
+    }
+
+    /// What is reserved is no part of the file's length, until it is mapped; a reused file keeps its length.
+    #[test]
+    fn the_file_is_as_long_as_its_windows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("1.log");
+        let len = || std::fs::metadata(&path).unwrap().len();
+        let mut wal = Box::new(log(&path, 16 * WINDOW_BYTES));
+        assert_eq!(len(), 0);
+        wal.append(b"x").unwrap();
+        assert_eq!(len(), WINDOW_BYTES);
+        wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
+        assert_eq!(len(), 2 * WINDOW_BYTES);
+        wal.syncer().prepare();
+        assert_eq!(len(), 3 * WINDOW_BYTES);
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
+        let mapped = wal.space.plan.lock().mapped;
+        assert!(!mapped || blocks * 512 >= 16 * WINDOW_BYTES, "{blocks} blocks");
+        let syncer = wal.syncer();
+        wal.close().unwrap();
+        syncer.prepare();
+        assert_eq!(len(), WINDOW_BYTES + 1);
+        // Longer than what is mapped of it.
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        file.set_len(3 * WINDOW_BYTES).unwrap();
+        let mut again = PosixWal::new(SharedFile::new(file, &path), WINDOW_BYTES).unwrap();
+        again.append(b"y").unwrap();
+        assert_eq!(len(), 3 * WINDOW_BYTES);
     }
 
     fn log(path: &std::path::Path, preallocate_bytes: u64) -> PosixWal {
