@@ -1,6 +1,6 @@
 //! What listeners are told of flushes, compactions and tables that were taken in. Their parts are lent as long as what tells of them.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use drumlin::internals::names;
 use drumlin::{
     BlobCount, Codec, CompactionInfo, CompactionReason, Db, Error, FlushInfo, IngestInfo,
-    MemtableInfo, TableOfJob,
+    MemtableInfo, PressureInfo, TableOfJob, WritePressure,
 };
 use drumlin_ffi::bytes;
 use drumlin_ffi::handle::{self, Handle};
@@ -223,6 +223,57 @@ impl Ingested {
 #[derive(Debug)]
 pub(crate) struct SealedMemtable(pub(crate) MemtableInfo);
 
+/// A change of how writers are held back.
+#[derive(Debug)]
+pub(crate) struct StallChange {
+    family: String,
+    from: StallCondition,
+    to: StallCondition,
+}
+
+/// RocksDB's number of a condition: programs read it where the pointer goes, as no function of C's does. So this is no handle.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct StallCondition(c_int);
+
+impl StallCondition {
+    fn of(pressure: WritePressure) -> Self {
+        Self(match pressure {
+            WritePressure::Delayed => 0,
+            WritePressure::Stopped => 1,
+            WritePressure::None => 2,
+        })
+    }
+}
+
+impl StallChange {
+    pub(crate) fn new(info: &PressureInfo) -> Self {
+        Self {
+            family: info.family.clone(),
+            from: StallCondition::of(info.from),
+            to: StallCondition::of(info.to),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writestallinfo_cur(
+    info: *const Handle<StallChange>,
+) -> *const StallCondition {
+    // SAFETY: the C program's promise.
+    let info = unsafe { handle::get(info, "rocksdb_writestallinfo_cur") };
+    &raw const info.to
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writestallinfo_prev(
+    info: *const Handle<StallChange>,
+) -> *const StallCondition {
+    // SAFETY: the C program's promise.
+    let info = unsafe { handle::get(info, "rocksdb_writestallinfo_prev") };
+    &raw const info.from
+}
+
 /// An error; none once it was reset, which changes nothing in the database.
 #[derive(Debug)]
 pub(crate) struct Status(pub(crate) Option<Error>);
@@ -372,7 +423,7 @@ pub(crate) mod calls {
 
     use super::{
         BlobFile, BlobGarbage, CompactionFile, CompactionJob, FlushJob, Ingested, SealedMemtable,
-        Status, Subcompaction, number_of, reason_of, thread,
+        StallChange, Status, Subcompaction, number_of, reason_of, thread,
     };
 
     pub(crate) fn status_ptr_get_error(status: &Status) -> Result<()> {
@@ -620,6 +671,10 @@ pub(crate) mod calls {
     /// Of families whose timestamps are not stored, as which none are opened.
     pub(crate) fn memtableinfo_newest_udt(_info: &SealedMemtable) -> Option<&[u8]> {
         Some(&[])
+    }
+
+    pub(crate) fn writestallinfo_cf_name(info: &StallChange) -> Option<&[u8]> {
+        Some(info.family.as_bytes())
     }
 
     pub(crate) fn blob_file_addition_info_blob_file_number(info: &BlobFile) -> u64 {

@@ -8,14 +8,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use drumlin::{
-    CompactionInfo, Db, Error, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo, WeakDb,
+    CompactionInfo, Db, Error, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
+    PressureInfo, WeakDb,
 };
 use drumlin_base::sync::Mutex;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::callback::Destructor;
 use crate::database::Database;
-use crate::jobs::{CompactionJob, FlushJob, Ingested, Lent, SealedMemtable, Status, Subcompaction};
+use crate::jobs::{
+    CompactionJob, FlushJob, Ingested, Lent, SealedMemtable, StallChange, Status, Subcompaction,
+};
 use crate::logger::Logger;
 
 type OnFlush =
@@ -27,8 +30,7 @@ type OnIngested =
     Option<unsafe extern "C" fn(*mut c_void, *mut Handle<Database>, *const Handle<Ingested>)>;
 type OnError = Option<unsafe extern "C" fn(*mut c_void, u32, *mut Handle<Status>)>;
 type OnSealed = Option<unsafe extern "C" fn(*mut c_void, *const Handle<SealedMemtable>)>;
-/// Of what the engine does not tell.
-type Never = Option<unsafe extern "C" fn()>;
+type OnStalled = Option<unsafe extern "C" fn(*mut c_void, *const Handle<StallChange>)>;
 
 /// RocksDB's number of background errors in a compaction; the engine does not say in what they were.
 const IN_BACKGROUND: u32 = 1;
@@ -44,6 +46,7 @@ struct Functions {
     subcompacted: OnSubcompaction,
     ingested: OnIngested,
     failed: OnError,
+    stalled: OnStalled,
     sealed: OnSealed,
 }
 
@@ -80,6 +83,7 @@ enum Event {
     Ingested(IngestInfo),
     Sealed(MemtableInfo),
     Failed(Error),
+    Stalled(PressureInfo),
 }
 
 /// Who hears what one database does: its log and the listeners of its options.
@@ -175,6 +179,12 @@ impl Functions {
                 // SAFETY: as above.
                 unsafe { call(self.state, told.handle()) };
             }
+            Event::Stalled(info) => {
+                let Some(call) = self.stalled else { return };
+                let told = Lent::new(StallChange::new(info));
+                // SAFETY: as above.
+                unsafe { call(self.state, told.handle()) };
+            }
             Event::Failed(error) => {
                 let Some(call) = self.failed else { return };
                 let told = Lent::new(Status(Some(error.duplicate())));
@@ -218,6 +228,10 @@ impl Functions {
 impl EventListener for Hearers {
     fn memtable_sealed(&self, info: &MemtableInfo) {
         self.hear(Event::Sealed(info.clone()));
+    }
+
+    fn pressure_changed(&self, info: &PressureInfo) {
+        self.hear(Event::Stalled(info.clone()));
     }
 
     fn ingested(&self, info: &IngestInfo) {
@@ -269,7 +283,7 @@ impl EventListener for Hearers {
     }
 }
 
-/// Functions may be null: they are not called. Those of stalls never are; of subcompactions, there is one in each compaction, whatever
+/// Functions may be null: they are not called. Of subcompactions there is one in each compaction, whatever
 /// number of threads it has.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rocksdb_eventlistener_create(
@@ -283,10 +297,9 @@ unsafe extern "C" fn rocksdb_eventlistener_create(
     subcompacted: OnSubcompaction,
     ingested: OnIngested,
     failed: OnError,
-    stalled: Never,
+    stalled: OnStalled,
     sealed: OnSealed,
 ) -> *mut Handle<Listener> {
-    let _ = stalled;
     handle::create(Listener(Arc::new(Functions {
         state,
         destructor,
@@ -298,6 +311,7 @@ unsafe extern "C" fn rocksdb_eventlistener_create(
         subcompacted,
         ingested,
         failed,
+        stalled,
         sealed,
     })))
 }

@@ -113,7 +113,7 @@ pub use wal::archive::KeepChanges;
 pub use watch::counting::{RangeCount, RankedKey};
 pub use watch::events::{
     BlobCount, CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
-    RecoveryReport, TableOfJob, WalCut, WalMend,
+    PressureInfo, RecoveryReport, TableOfJob, WalCut, WalMend, WritePressure,
 };
 pub use watch::level_work::LevelWork;
 pub use watch::live_files::{LiveFile, LiveFileKind, LiveTable};

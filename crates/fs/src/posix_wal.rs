@@ -472,7 +472,10 @@ mod tests {
         assert_eq!(len(), 3 * WINDOW_BYTES);
         let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
         let mapped = wal.space.plan.lock().mapped;
-        assert!(!mapped || blocks * 512 >= 16 * WINDOW_BYTES, "{blocks} blocks");
+        assert!(
+            !mapped || blocks * 512 >= 16 * WINDOW_BYTES,
+            "{blocks} blocks"
+        );
         let syncer = wal.syncer();
         wal.close().unwrap();
         syncer.prepare();

@@ -2265,11 +2265,8 @@ ROCKSDB_LIBRARY_API int rocksdb_writeoptions_get_rate_limiter_priority(rocksdb_w
 ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_io_activity(rocksdb_writeoptions_t* opt, int v);
 ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_protection_bytes_per_key(rocksdb_writeoptions_t* opt, size_t v);
 ROCKSDB_LIBRARY_API void rocksdb_writeoptions_set_rate_limiter_priority(rocksdb_writeoptions_t* opt, int v);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const char* rocksdb_writestallinfo_cf_name(const rocksdb_writestallinfo_t* info, size_t* size);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_cur(const rocksdb_writestallinfo_t* info);
-/* Not implemented: it says so. */
 ROCKSDB_LIBRARY_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_prev(const rocksdb_writestallinfo_t* info);
 
 #ifdef __cplusplus

@@ -49,9 +49,10 @@ static void files(const char* dir, rocksdb_sst_file_manager_t* manager) {
   uint64_t newest = rocksdb_get_latest_sequence_number(db);
   rocksdb_wal_file_t* live = rocksdb_get_current_wal_file(db, &err);
   printf("begins with a write: %d\n", rocksdb_wal_file_start_sequence(live) > 0 && rocksdb_wal_file_start_sequence(live) <= newest);
-  rocksdb_wal_file_destroy(live);
+
   printf("%d in order, the last one %d of %d bytes, past it %d\n", ascend && count > 0, same,
-         rocksdb_wal_file_size_file_bytes(last) > 0, rocksdb_wal_files_get_wal_file(wals, count) == NULL);
+         rocksdb_wal_file_size_file_bytes(live) > 0, rocksdb_wal_files_get_wal_file(wals, count) == NULL);
+  rocksdb_wal_file_destroy(live);
   rocksdb_wal_file_destroy(last);
   rocksdb_wal_files_destroy(wals);
   rocksdb_wal_files_destroy(NULL);

@@ -252,6 +252,52 @@ static void on_sealed(void* state, const rocksdb_memtableinfo_t* info) {
   TELL(sealed);
 }
 
+static int stalls, stops, condition = 2; /* 0 slowed, 1 stopped, 2 neither */
+
+static void on_stall(void* state, const rocksdb_writestallinfo_t* info) {
+  size_t len;
+  const char* name = rocksdb_writestallinfo_cf_name(info, &len);
+  int before = *(const int*)rocksdb_writestallinfo_prev(info), now = *(const int*)rocksdb_writestallinfo_cur(info);
+  check(state == &lock && is(name, len, "default"), "the family of a stall");
+  check(before == condition && now != before && now >= 0 && now <= 2, "a stall that does not follow the one before");
+  condition = now;
+  if (now == 1) TELL(stops);
+  TELL(stalls);
+}
+
+static rocksdb_t* stalled;
+
+static void* write_much(void* state) {
+  (void)state;
+  char value[1000] = {0}, *wrong = NULL;
+  rocksdb_writeoptions_t* writes = rocksdb_writeoptions_create();
+  for (int at = 0; at < 1000; at++) rocksdb_put(stalled, writes, (char*)&at, sizeof at, value, sizeof value, &wrong);
+  check(wrong == NULL, "a write that waits");
+  rocksdb_writeoptions_destroy(writes);
+  return NULL;
+}
+
+/* Nothing is flushed while the background is paused: the writer stops. */
+static void stall(const char* dir) {
+  rocksdb_options_t* options = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(options, 1);
+  rocksdb_options_set_write_buffer_size(options, 128 << 10);
+  rocksdb_options_set_max_write_buffer_number(options, 2);
+  rocksdb_options_add_eventlistener(options, rocksdb_eventlistener_create(&lock, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                                                                          NULL, on_stall, NULL));
+  stalled = rocksdb_open(options, dir, &err);
+  rocksdb_pause_background_work(stalled, &err);
+  pthread_t writer;
+  pthread_create(&writer, NULL, write_much, NULL);
+  /* Events are told when a call ends, and the writer's does not. */
+  while (*(volatile int*)&stops == 0) free(rocksdb_property_value(stalled, "rocksdb.num-files-at-level0"));
+  rocksdb_continue_background_work(stalled, &err);
+  pthread_join(writer, NULL);
+  rocksdb_close(stalled);
+  printf("stopped: %d, and in the end not: %d\n", stops > 0 && stalls > stops, condition != 1);
+  rocksdb_options_destroy(options);
+}
+
 static rocksdb_eventlistener_t* listener(void) {
   return rocksdb_eventlistener_create(&lock, ended, on_flush_begun, on_flushed, on_compaction_begun, on_compacted,
                                       on_subcompaction_begun, on_subcompacted,
@@ -308,6 +354,8 @@ int main(int count, char** arguments) {
   /* One that is given to nobody. */
   rocksdb_eventlistener_destroy(listener());
   printf("given to nobody: %d destroyed\n", destroyed);
+  snprintf(path, sizeof path, "%s-stalled", arguments[1]);
+  stall(path);
   printf("%d strange, %s\n", strange, err ? err : "no error");
   return 0;
 }

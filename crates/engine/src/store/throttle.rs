@@ -9,6 +9,8 @@ use drumlin_base::MemoryUse;
 
 use crate::store::state::State;
 use crate::store::store::Store;
+use crate::watch::events::{PressureInfo, WritePressure};
+use crate::watch::notices::Notice;
 use crate::watch::pressure::Removal;
 
 impl Store {
@@ -22,8 +24,23 @@ impl Store {
             waiting: self.files.trash.waste_bytes(),
             freed: self.files.trash.freed(),
         };
-        let needed = self.watch.board.look(now, removal, families.values());
+        let tell = |id, from, to| self.note_pressure(id, from, to);
+        let board = &self.watch.board;
+        let needed = board.look(now, removal, families.values(), &tell);
         self.files.trash.set_store_bytes(needed);
+    }
+
+    /// Tells the listener of a change, unless the family is gone.
+    pub(crate) fn note_pressure(&self, id: u32, from: WritePressure, to: WritePressure) {
+        if let Some(family) = self.families.load().get(&id) {
+            self.watch.notices.note(|| {
+                Notice::PressureChanged(PressureInfo {
+                    family: family.name.clone(),
+                    from,
+                    to,
+                })
+            });
+        }
     }
 
     /// Whether a full memtable has to wait for the flushes of others.

@@ -197,6 +197,28 @@ pub struct MemtableInfo {
     pub earliest_seqno: SeqNo,
 }
 
+/// How the writers of a family are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WritePressure {
+    /// They are not.
+    None,
+    /// They are slowed, with those of all families, because this one is fullest.
+    Delayed,
+    /// They wait: every memtable is full.
+    Stopped,
+}
+
+/// A change of how writers are held back.
+#[derive(Clone, Debug)]
+pub struct PressureInfo {
+    /// The family that it is for.
+    pub family: String,
+    /// As it was.
+    pub from: WritePressure,
+    /// As it is.
+    pub to: WritePressure,
+}
+
 /// Hears what the engine does. Every method has an empty default.
 ///
 /// One thread calls it at a time, one that also works for the store: a listener that takes long holds that thread up.
@@ -233,6 +255,10 @@ pub trait EventListener: Send + Sync {
     /// The database went from one state to another.
     fn health_changed(&self, from: Health, to: Health, cause: &str) {
         let _ = (from, to, cause);
+    }
+    /// Writers are held back otherwise than before. Not told where no thread works in the background.
+    fn pressure_changed(&self, info: &PressureInfo) {
+        let _ = info;
     }
     /// A writer had to wait this many microseconds, and why.
     fn write_waited(&self, micros: u64, why: &str) {

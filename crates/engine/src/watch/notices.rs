@@ -15,7 +15,7 @@ use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::watch::events::{
-    CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo,
+    CompactionInfo, EventListener, FlushInfo, Health, IngestInfo, MemtableInfo, PressureInfo,
 };
 
 /// One call of the listener.
@@ -27,6 +27,7 @@ pub(crate) enum Notice {
     Compacted(CompactionInfo),
     Ingested(IngestInfo),
     MemtableSealed(MemtableInfo),
+    PressureChanged(PressureInfo),
     BackgroundFailed(Error),
     HealthChanged {
         from: Health,
@@ -181,6 +182,7 @@ impl Notice {
             Self::Compacted(info) => listener.compacted(info),
             Self::Ingested(info) => listener.ingested(info),
             Self::MemtableSealed(info) => listener.memtable_sealed(info),
+            Self::PressureChanged(info) => listener.pressure_changed(info),
             Self::BackgroundFailed(error) => listener.background_failed(error),
             Self::HealthChanged { from, to, cause } => listener.health_changed(*from, *to, cause),
             Self::WriteWaited { micros, why } => listener.write_waited(*micros, why),

@@ -5,6 +5,7 @@ use drumlin_base::sync::atomic::Ordering;
 use drumlin_base::{Error, ErrorKind, MemoryUse, Result};
 
 use crate::store::state::{FamilyState, Immutable, State};
+use crate::store::store::Store;
 use crate::version::VersionEdit;
 use crate::wal::preallocator::FreshWal;
 use crate::watch::events::{Health, MemtableInfo};
@@ -128,7 +129,7 @@ impl WriteEnv {
         id: u32,
         no_stall: bool,
     ) -> Result<MutexGuard<'a, State>> {
-        let mut waited_since = None;
+        let (mut waited_since, mut told) = (None, None);
         loop {
             state.family_mut(id)?;
             if self.has_place(&state, id) {
@@ -143,6 +144,9 @@ impl WriteEnv {
                 return Err(Error::new(ErrorKind::Busy, WaitCause::FullLine.as_str()));
             }
             waited_since.get_or_insert_with(|| self.store.id.env.clock.monotonic());
+            if !retried_here {
+                told.get_or_insert_with(|| Stop::begin(&self.store, id));
+            }
             log.begin_stall(WaitCause::FullLine);
             state = self.background.help_or_wait(state)?;
         }
@@ -290,6 +294,27 @@ impl WriteEnv {
             let held = self.store.caches.budget.used(MemoryUse::Memtables);
             2 * held.min(self.store.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
         })
+    }
+}
+
+/// Writers of a family wait for a memtable, until it is dropped, as the listener is told.
+struct Stop<'a> {
+    store: &'a Store,
+    family: u32,
+}
+
+impl<'a> Stop<'a> {
+    fn begin(store: &'a Store, family: u32) -> Self {
+        let tell = |id, from, to| store.note_pressure(id, from, to);
+        store.watch.board.begin_stop(family, &tell);
+        Self { store, family }
+    }
+}
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        let tell = |id, from, to| self.store.note_pressure(id, from, to);
+        self.store.watch.board.end_stop(self.family, &tell);
     }
 }
 

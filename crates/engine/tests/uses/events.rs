@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use drumlin::{
-    CompactionInfo, CompactionReason, Db, Env, EventListener, FlushInfo, IngestInfo, MemtableInfo,
-    Options, SstFileWriter, TableOfJob, TableWriterOptions, WeakDb,
+    CompactionInfo, CompactionReason, Db, Env, EventListener, FamilyOptions, FlushInfo, IngestInfo,
+    MemtableInfo, Options, PressureInfo, SstFileWriter, TableOfJob, TableWriterOptions, Tuning,
+    WeakDb, WriteOptions, WritePressure,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -157,4 +158,58 @@ fn events_tell_of_their_tables_in_order() {
     drop(family);
     db.close().expect("memory does not fail");
     assert!(weak.upgrade().is_none());
+}
+
+/// What it hears of how writers are held back.
+#[derive(Default)]
+struct Held(Mutex<Vec<(String, WritePressure, WritePressure)>>);
+
+impl EventListener for Held {
+    fn pressure_changed(&self, info: &PressureInfo) {
+        let change = (info.family.clone(), info.from, info.to);
+        self.0.lock().expect("nobody panics").push(change);
+    }
+}
+
+#[test]
+fn of_slowed_writers_the_family_is_told_that_they_are_slowed_for() {
+    let held = Arc::new(Held::default());
+    let options = Options {
+        background_threads: Some(2),
+        listener: Some(Arc::clone(&held) as _),
+        env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+        tuning: Tuning {
+            write_buffer_bytes: Some(64 << 10),
+            memtables_max: 4,
+            ..Tuning::default()
+        },
+        ..Options::default()
+    };
+    let db = Db::open("/db", options).expect("memory does not fail");
+    let full = db.create_family("full", FamilyOptions::default());
+    let full = full.expect("memory does not fail");
+    // Nothing is flushed, and the line of memtables is full to three quarters.
+    db.pause_background().expect("it is open");
+    for key in 0..200 {
+        let value = [key; 1000];
+        db.put_cf(&full, [key], value, &WriteOptions::default())
+            .expect("memory does not fail");
+    }
+    let slowed = (
+        "full".to_owned(),
+        WritePressure::None,
+        WritePressure::Delayed,
+    );
+    assert_eq!(*held.0.lock().expect("nobody panics"), [slowed.clone()]);
+    db.continue_background().expect("it was paused");
+    db.flush_cf(&full).expect("memory does not fail");
+    db.put("of another", "1").expect("memory does not fail");
+    db.flush().expect("memory does not fail");
+    let (family, slower, faster) = slowed.clone();
+    let freed = (family, faster, slower);
+    // It may have been so more than once, but one follows from the other.
+    let told = held.0.lock().expect("nobody panics").clone();
+    let pairs = [slowed, freed].into_iter().cycle().take(told.len());
+    assert_eq!(told, pairs.collect::<Vec<_>>());
+    assert!(told.len().is_multiple_of(2), "{told:?}");
 }

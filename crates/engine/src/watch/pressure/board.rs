@@ -19,6 +19,7 @@ use crate::compaction::progress::Progress;
 use crate::compaction::{CompactionStyle, pending_bytes};
 use crate::family::column_family::Family;
 use crate::version::excess_garbage;
+use crate::watch::events::WritePressure;
 use crate::watch::waits::WaitCause;
 
 /// Debt allowed, in sizes of the first level: the cost to bring down about three of them
@@ -75,6 +76,10 @@ struct Inner {
     compacted: u64,
     state: Option<PressureState>,
     pace: Pace,
+    /// The family because of which writers are slowed; the default one where no family alone is.
+    held_for: Option<u32>,
+    /// The family whose writers wait for a memtable: who waits has the lead, so there is one at most.
+    stopped: Option<u32>,
 }
 
 /// Result of the last look, for people.
@@ -86,6 +91,20 @@ pub(crate) struct PressureState {
     pub(crate) amplification: Option<f64>,
     pub(crate) sustainable: f64,
 }
+
+impl Inner {
+    /// How writers are held back because of `family`, but for those that wait for a memtable.
+    fn but_for_stops(&self, family: u32) -> WritePressure {
+        match self.held_for == Some(family) {
+            true => WritePressure::Delayed,
+            false => WritePressure::None,
+        }
+    }
+}
+
+/// Tells of a change for a family, from one to the other. Called with the board's lock, so that changes are told in their order: it
+/// may take the lock of notices, and no other.
+pub(crate) type Tell<'a> = &'a dyn Fn(u32, WritePressure, WritePressure);
 
 /// See the module.
 #[derive(Debug)]
@@ -187,6 +206,20 @@ impl Board {
         self.lock().state
     }
 
+    /// Writers of `family` begin to wait for a memtable.
+    pub(crate) fn begin_stop(&self, family: u32, tell: Tell<'_>) {
+        let mut inner = self.lock();
+        inner.stopped = Some(family);
+        tell(family, inner.but_for_stops(family), WritePressure::Stopped);
+    }
+
+    /// They wait no more.
+    pub(crate) fn end_stop(&self, family: u32, tell: Tell<'_>) {
+        let mut inner = self.lock();
+        inner.stopped = None;
+        tell(family, WritePressure::Stopped, inner.but_for_stops(family));
+    }
+
     /// Looks at `families` at the time `now` and judges anew; the bytes they hold. Cost: a microsecond, and a
     /// fraction of one for each family.
     pub(crate) fn look<'a>(
@@ -194,9 +227,11 @@ impl Board {
         now: Duration,
         removal: Removal,
         families: impl Iterator<Item = &'a Arc<Family>>,
+        tell: Tell<'_>,
     ) -> u64 {
         let mut inner = self.lock();
-        let (sample, needed) = self.sample(&inner, removal, families);
+        let mut fullest = Fullest::default();
+        let (sample, needed) = self.sample(&inner, removal, families, &mut fullest);
         let verdict = inner.controller.step(now, &sample);
         inner.state = Some(PressureState {
             sample,
@@ -212,6 +247,18 @@ impl Board {
             .position(|cause| Some(*cause) == verdict.cause);
         self.cause
             .store(cause.unwrap_or_default() as u8, Ordering::Relaxed);
+        let turned = match (inner.held_for, verdict.cause) {
+            (None, Some(cause)) => Some((fullest.of(cause), true)),
+            (Some(family), None) => Some((family, false)),
+            _ => None,
+        };
+        if let Some((family, is_held)) = turned {
+            let before = inner.but_for_stops(family);
+            inner.held_for = is_held.then_some(family);
+            if inner.stopped != Some(family) {
+                tell(family, before, inner.but_for_stops(family));
+            }
+        }
         needed
     }
 
@@ -220,6 +267,7 @@ impl Board {
         inner: &Inner,
         removal: Removal,
         families: impl Iterator<Item = &'a Arc<Family>>,
+        fullest: &mut Fullest,
     ) -> (Sample, u64) {
         let (mut waste, mut needed) = (removal.waiting, 0);
         let mut sample = Sample {
@@ -244,6 +292,7 @@ impl Board {
         }
         for family in families {
             let fills = FamilyFills::of(family, &inner.jobs);
+            fullest.note(family.id, &sample, &fills);
             sample.memory = worse(sample.memory, fills.memory);
             sample.level0 = worse(sample.level0, fills.level0);
             sample.debt = worse(sample.debt, fills.debt);
@@ -266,6 +315,39 @@ impl Board {
 
 fn worse(a: Fill, b: Fill) -> Fill {
     if b.share() > a.share() { b } else { a }
+}
+
+/// The family that is fullest, by each measure.
+#[derive(Default)]
+struct Fullest {
+    memory: u32,
+    level0: u32,
+    debt: u32,
+}
+
+impl Fullest {
+    /// Notes the family `id` where its fills are worse than those before.
+    fn note(&mut self, id: u32, before: &Sample, fills: &FamilyFills) {
+        let places = [
+            (&mut self.memory, before.memory, fills.memory),
+            (&mut self.level0, before.level0, fills.level0),
+            (&mut self.debt, before.debt, fills.debt),
+        ];
+        for (place, before, fill) in places {
+            if fill.share() > before.share() {
+                *place = id;
+            }
+        }
+    }
+
+    fn of(&self, cause: WaitCause) -> u32 {
+        match cause {
+            WaitCause::Memtables | WaitCause::FullLine => self.memory,
+            WaitCause::Level0 => self.level0,
+            WaitCause::Debt => self.debt,
+            WaitCause::Waste => 0,
+        }
+    }
 }
 
 /// How full everything of one family is.
