@@ -1,11 +1,13 @@
 //! `rocksdb_backup_engine_t`, its options, and what it tells about backups.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_uchar, c_void};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use drumlin::{
-    BackupInfo, BackupOptions, Backups, CancelToken, Env, ErrorKind, RateLimit, Result,
-    TransferOptions,
+    BackupInfo, BackupOptions, Backups, CancelToken, Env, Error, ErrorKind, LeavesOut,
+    ProgressListener, RateLimit, Result, TransferOptions, TransferProgress,
 };
 use drumlin_ffi::bytes;
 use drumlin_ffi::handle::{self, Handle};
@@ -30,6 +32,80 @@ pub(crate) struct BackupEngineOptions {
     pub(crate) fields: BackupFields,
     dir: PathBuf,
     env: Option<Env>,
+}
+
+type OnProgress = unsafe extern "C" fn(*mut c_void);
+type IsLeftOut = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uchar;
+
+/// A function of the program, and its state.
+#[derive(Clone, Copy, Debug)]
+struct Callback<F> {
+    state: *mut c_void,
+    function: F,
+}
+
+// SAFETY: `rocksdb/c.h` says that they are called by the threads that copy, which here is the caller's.
+unsafe impl<F> Send for Callback<F> {}
+// SAFETY: as above.
+unsafe impl<F> Sync for Callback<F> {}
+
+/// `rocksdb_create_backup_options_t`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewBackup {
+    pub(crate) fields: CreateBackupOptions,
+    progress: Option<Callback<OnProgress>>,
+    leaves_out: Option<Callback<IsLeftOut>>,
+}
+
+impl NewBackup {
+    /// Calls the program's function each time that `interval` more bytes were read.
+    fn progress(&self, interval: u64) -> Option<ProgressListener> {
+        let callback = self.progress?;
+        let told = AtomicU64::new(0);
+        Some(Arc::new(move |at: TransferProgress| {
+            let callback = callback;
+            let steps = at.bytes / interval.max(1);
+            for _ in told.swap(steps, Ordering::Relaxed)..steps {
+                // SAFETY: the function is given its state, by the thread that asked for the backup.
+                unsafe { (callback.function)(callback.state) };
+            }
+        }))
+    }
+
+    fn leaves_out(&self) -> Option<LeavesOut> {
+        let callback = self.leaves_out?;
+        Some(Arc::new(move |path: &str| {
+            let callback = callback;
+            // SAFETY: as above, and a path that lives until it returns.
+            let answer =
+                unsafe { (callback.function)(callback.state, path.as_ptr().cast(), path.len()) };
+            answer != 0
+        }))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_create_backup_options_set_progress_callback(
+    options: *mut Handle<NewBackup>,
+    state: *mut c_void,
+    callback: Option<OnProgress>,
+) {
+    const NAME: &str = "rocksdb_create_backup_options_set_progress_callback";
+    // SAFETY: the C program's promise.
+    let options = unsafe { handle::get_mut(options, NAME) };
+    options.progress = callback.map(|function| Callback { state, function });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_create_backup_options_set_exclude_files_callback(
+    options: *mut Handle<NewBackup>,
+    state: *mut c_void,
+    callback: Option<IsLeftOut>,
+) {
+    const NAME: &str = "rocksdb_create_backup_options_set_exclude_files_callback";
+    // SAFETY: the C program's promise.
+    let options = unsafe { handle::get_mut(options, NAME) };
+    options.leaves_out = callback.map(|function| Callback { state, function });
 }
 
 /// `rocksdb_backup_engine_info_t`: the whole backups, oldest first.
@@ -57,15 +133,21 @@ impl BackupEngine {
     }
 
     /// Makes a backup and gives its number.
-    fn create(&self, db: &Database, flush: bool, note: &[u8]) -> Result<u32> {
-        if flush {
+    fn create(&self, db: &Database, how: &NewBackup, note: &[u8]) -> Result<u32> {
+        if how.leaves_out.is_some() && self.fields.schema_version() < 2 {
+            let message = "exclude_files_callback requires schema_version >= 2";
+            return Err(Error::invalid_argument(message));
+        }
+        if how.fields.flush_before_backup() {
             db.db().flush()?;
         }
         let mut transfer = transfer(self.fields.backup_rate_limit());
         transfer.cancel = Some(self.stop.clone());
+        transfer.progress = how.progress(self.fields.callback_trigger_interval_size());
         let options = BackupOptions {
             note: note.to_vec(),
             transfer,
+            leaves_out: how.leaves_out(),
         };
         let made = self.backups.create(db.db(), &options)?;
         Ok(made.id)
@@ -94,7 +176,7 @@ impl BackupInfos {
 unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_options(
     engine: *mut Handle<BackupEngine>,
     db: *mut Handle<Database>,
-    options: *const Handle<CreateBackupOptions>,
+    options: *const Handle<NewBackup>,
     id: *mut u32,
     errptr: ErrPtr,
 ) {
@@ -107,7 +189,7 @@ unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_options(
 unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_metadata(
     engine: *mut Handle<BackupEngine>,
     db: *mut Handle<Database>,
-    options: *const Handle<CreateBackupOptions>,
+    options: *const Handle<NewBackup>,
     note: *const c_char,
     note_len: usize,
     id: *mut u32,
@@ -128,7 +210,7 @@ unsafe extern "C" fn rocksdb_backup_engine_create_new_backup_with_metadata(
 unsafe fn create_noted(
     name: &str,
     (engine, db): (*mut Handle<BackupEngine>, *mut Handle<Database>),
-    options: *const Handle<CreateBackupOptions>,
+    options: *const Handle<NewBackup>,
     note: &[u8],
     (id, errptr): (*mut u32, ErrPtr),
 ) {
@@ -136,13 +218,14 @@ unsafe fn create_noted(
     let engine = unsafe { handle::get(engine, name) };
     // SAFETY: as above.
     let db = unsafe { handle::get(db, name) };
-    let flushes = !options.is_null() && {
+    let plain = NewBackup::default();
+    let options = match options.is_null() {
+        true => &plain,
         // SAFETY: as above.
-        let options = unsafe { handle::get(options, name) };
-        options.flush_before_backup()
+        false => unsafe { handle::get(options, name) },
     };
     // SAFETY: as above.
-    let made = unsafe { guard(name, errptr, || engine.create(db, flushes, note)) };
+    let made = unsafe { guard(name, errptr, || engine.create(db, options, note)) };
     if let Some(made) = made {
         // SAFETY: as above.
         unsafe { set(id, 0, made) };
@@ -156,7 +239,9 @@ pub(crate) mod calls {
     use drumlin::{CheckDepth, Error, ErrorKind, RestoreOptions as Restore, Result};
     use drumlin_ffi::bytes::path_of;
 
-    use super::{BackupEngine, BackupEngineOptions, BackupFields, BackupInfos, transfer};
+    use super::{
+        BackupEngine, BackupEngineOptions, BackupFields, BackupInfos, NewBackup, transfer,
+    };
     use crate::database::Database;
     use crate::env::Environment;
     use crate::fields::RestoreOptions;
@@ -222,7 +307,7 @@ pub(crate) mod calls {
         engine: &BackupEngine,
         db: &Database,
     ) -> Result<()> {
-        engine.create(db, false, &[]).map(drop)
+        engine.create(db, &NewBackup::default(), &[]).map(drop)
     }
 
     pub(crate) fn backup_engine_create_new_backup_flush(
@@ -230,7 +315,9 @@ pub(crate) mod calls {
         db: &Database,
         flush: bool,
     ) -> Result<()> {
-        engine.create(db, flush, &[]).map(drop)
+        let mut how = NewBackup::default();
+        how.fields.flush_before_backup = Some(flush);
+        engine.create(db, &how, &[]).map(drop)
     }
 
     pub(crate) fn backup_engine_purge_old_backups(engine: &BackupEngine, keep: u32) -> Result<()> {
@@ -300,7 +387,8 @@ pub(crate) mod calls {
     /// None where the directory cannot be read: there is no place for an error.
     pub(crate) fn backup_engine_get_backup_info(engine: &BackupEngine) -> BackupInfos {
         let listed = engine.backups.list().unwrap_or_default();
-        let whole = listed.into_iter().filter(|info| info.damage.is_none());
+        let is_as_made = |it: &super::BackupInfo| it.damage.is_none() || !it.left_out.is_empty();
+        let whole = listed.into_iter().filter(is_as_made);
         let mut whole: Vec<_> = whole.collect();
         whole.sort_by_key(|info| info.id);
         BackupInfos(whole)

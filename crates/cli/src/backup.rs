@@ -142,6 +142,7 @@ fn create(place: &Place, at: &BackupPlace, note: String, pace: Pace, out: &mut O
     let options = BackupOptions {
         note: note.into_bytes(),
         transfer: pace.transfer(&progress, &interrupt),
+        leaves_out: None,
     };
     let mut tries = 0;
     let created = loop {

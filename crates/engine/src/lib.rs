@@ -85,7 +85,7 @@ pub use family::merge_operators::{StringAppend, UInt64Add};
 pub use family::snapshot::Snapshot;
 pub use maintenance::backup::backups::{BackupInfo, Backups};
 pub use maintenance::backup::check::{BackupCheck, CheckDepth};
-pub use maintenance::backup::create::{BackupOptions, CreatedBackup};
+pub use maintenance::backup::create::{BackupOptions, CreatedBackup, LeavesOut};
 pub use maintenance::backup::remove::RemovedBackups;
 pub use maintenance::backup::restore::{RestoreOptions, RestoredBackup};
 pub use maintenance::backup::transfer::{ProgressListener, TransferOptions, TransferProgress};

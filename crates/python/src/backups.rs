@@ -38,7 +38,7 @@ impl Backups {
         let note = Given::of_some(note)?;
         let options = BackupOptions {
             note: note.map_or_else(Vec::new, |note| note.as_ref().to_vec()),
-            transfer: TransferOptions::default(),
+            ..BackupOptions::default()
         };
         let made = py.detach(|| self.inner.create(db, &options)).or_raise(py)?;
         let told = PyDict::new(py);

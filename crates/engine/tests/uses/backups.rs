@@ -666,3 +666,46 @@ fn a_full_disk_leaves_the_old_backups_whole() {
     make(&backups, &db);
     check_restored(&backups, 2, &disk, &rows(&db));
 }
+
+#[test]
+fn a_backup_that_leaves_out_files_is_listed_and_not_restored() {
+    let (disk, db, backups) = made();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let partial = BackupOptions {
+        leaves_out: Some(Arc::new(move |path: &str| {
+            let mut told = told.lock().unwrap();
+            told.push(path.to_owned());
+            told.len() == 1
+        })),
+        ..plain()
+    };
+    let first = backups.create(&db, &partial).unwrap();
+    let paths = asked.lock().unwrap().clone();
+    assert!(paths.len() > 1, "{paths:?}");
+    assert_eq!(shared(&disk).len(), paths.len() - 1);
+    let infos = backups.list().unwrap();
+    assert_eq!(infos[0].left_out, paths[..1]);
+    assert_eq!(infos[0].files, first.files);
+    let refused = backups.restore(Some(1), BACK, &RestoreOptions::default());
+    assert_eq!(kind(refused), ErrorKind::NotSupported);
+    // The next one has all files, asks of those alone that are not there, and is the newest whole one.
+    asked.lock().unwrap().clear();
+    asked
+        .lock()
+        .unwrap()
+        .push("the first is left out".to_owned());
+    let whole = backups.create(&db, &partial).unwrap();
+    assert_eq!(asked.lock().unwrap()[1..], paths[..1]);
+    assert_eq!(shared(&disk).len(), paths.len());
+    check_restored(&backups, whole.id, &disk, &rows(&db));
+    asked.lock().unwrap().clear();
+    fill(&db, 1);
+    backups.create(&db, &partial).unwrap();
+    let newest = backups.restore(None, "/newest", &RestoreOptions::default());
+    assert_eq!(newest.unwrap().id, whole.id);
+    // They count as those that are whole.
+    backups.purge(1).unwrap();
+    let left: Vec<u32> = backups.list().unwrap().iter().map(|it| it.id).collect();
+    assert_eq!(left, [3]);
+}

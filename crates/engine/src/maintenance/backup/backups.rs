@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use drumlin_base::{Error, Result};
 use drumlin_fs::{Env, FileLock};
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Entry};
 use super::check::{self, BackupCheck, CheckDepth};
 use super::create::{self, BackupOptions, CreatedBackup, Target};
 use super::layout::Layout;
@@ -29,6 +29,8 @@ pub struct BackupInfo {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Files that it leaves out, by their paths below the directory of backups.
+    pub left_out: Vec<String>,
     /// Why it cannot be restored, as far as names and sizes tell; [`Backups::verify`] looks closer.
     pub damage: Option<Error>,
 }
@@ -125,6 +127,7 @@ impl Backups {
                 bytes: bytes.sum(),
                 files: meta.files.len() as u64,
                 note: meta.note,
+                left_out: meta.excluded,
                 damage: entry.damage.as_ref().map(Error::duplicate),
             }
         });
@@ -176,8 +179,8 @@ impl Backups {
         remove::remove(&*self.env.files, &self.layout, catalog, vec![id])
     }
 
-    /// Removes all backups that are whole but the newest `keep`, and what runs that were cut short have left. Damaged
-    /// ones are not counted and stay.
+    /// Removes all backups that are whole, or leave out files, but the newest `keep`, and what runs that were cut short have
+    /// left. Damaged ones are not counted and stay.
     ///
     /// # Errors
     /// `NotFound` where there is no directory of backups; `Locked`, `Io`, `ReadOnly`.
@@ -185,7 +188,8 @@ impl Backups {
         self.refuse_none()?;
         let _lock = self.lock()?;
         let catalog = self.catalog()?;
-        let whole = catalog.backups.iter().filter(|(_, it)| it.damage.is_none());
+        let is_as_made = |it: &Entry| it.damage.is_none() || it.leaves_out();
+        let whole = catalog.backups.iter().filter(|(_, it)| is_as_made(it));
         let mut ids: Vec<u32> = whole.map(|(&id, _)| id).collect();
         ids.truncate(ids.len().saturating_sub(keep));
         remove::remove(&*self.env.files, &self.layout, catalog, ids)

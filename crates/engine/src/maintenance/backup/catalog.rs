@@ -21,6 +21,15 @@ pub(super) struct Entry {
     pub(super) damage: Option<Error>,
 }
 
+impl Entry {
+    /// Whether it leaves out files that lie elsewhere.
+    pub(super) fn leaves_out(&self) -> bool {
+        self.meta
+            .as_ref()
+            .is_some_and(|meta| !meta.excluded.is_empty())
+    }
+}
+
 /// See the module. A picture of one moment.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {

@@ -4,7 +4,9 @@
 //! names of all of them; last, the meta file, whose name makes the backup exist. What a run that was cut short has left
 //! is used by the next one, and otherwise removed by it.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, Env, FileKind, FileSystem};
@@ -23,13 +25,29 @@ const NOTE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the file with a store's id that are looked at.
 const IDENTITY_BYTES_MAX: u64 = 4096;
 
+/// Says of a shared file, by its path below the directory of backups, whether it is left out.
+pub type LeavesOut = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// How a backup is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct BackupOptions {
     /// Anything worth remembering, for whoever lists the backups; RocksDB's "app metadata".
     pub note: Vec<u8>,
     /// How it is copied.
     pub transfer: TransferOptions,
+    /// Is asked of each file that would be copied for other backups, too, before any is. A backup that leaves files out, which lie
+    /// elsewhere, is listed and not restored here; RocksDB restores it with the directories where they are. `None` leaves out nothing.
+    pub leaves_out: Option<LeavesOut>,
+}
+
+impl fmt::Debug for BackupOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackupOptions")
+            .field("note", &self.note)
+            .field("transfer", &self.transfer)
+            .field("leaves_out", &self.leaves_out.is_some())
+            .finish()
+    }
 }
 
 /// A backup that was made.
@@ -84,7 +102,9 @@ pub(super) fn create(
         id,
         private: &private,
         transfer: Transfer::new(&options.transfer, target.env, &may_go_on),
+        leaves_out: options.leaves_out.as_ref(),
         found: Vec::new(),
+        excluded: Vec::new(),
         created: CreatedBackup {
             id,
             ..CreatedBackup::default()
@@ -140,7 +160,9 @@ struct NewBackup<'a> {
     id: u32,
     private: &'a Path,
     transfer: Transfer<'a>,
+    leaves_out: Option<&'a LeavesOut>,
     found: Vec<MetaFile>,
+    excluded: Vec<String>,
     created: CreatedBackup,
 }
 
@@ -157,7 +179,7 @@ impl NewBackup<'_> {
             seqno: moment.seqno(),
             note: note.to_vec(),
             files: std::mem::take(&mut self.found),
-            excluded: Vec::new(),
+            excluded: std::mem::take(&mut self.excluded),
         };
         self.write_meta(&meta)?;
         Ok(self.created)
@@ -206,6 +228,12 @@ impl NewBackup<'_> {
         for file in moment.immutable_files(self.engine)? {
             self.engine.store.check_open()?;
             let plan = plan::plan(self.engine, self.target.catalog, &file, &mut self.transfer)?;
+            let is_left_out = |leaves_out: &LeavesOut| leaves_out(&plan.relative());
+            let is_there = matches!(plan.action, Action::Keep(_));
+            if !is_there && self.leaves_out.is_some_and(is_left_out) {
+                self.excluded.push(plan.relative());
+                continue;
+            }
             self.transfer.expect(plan.bytes_to_read());
             planned.push(plan);
         }

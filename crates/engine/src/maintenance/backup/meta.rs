@@ -1,6 +1,7 @@
 //! Meta files: what a backup consists of, as text; on disk, see `docs/format/backup.md`.
 //!
-//! Version 1 of RocksDB's schema is written, which every RocksDB since 2013 reads; 1 and 2 are read.
+//! Version 1 of RocksDB's schema is written, which every RocksDB since 2013 reads, and 2 where files are left out, which those since 7.10
+//! read; 1 and 2 are read.
 
 use std::fmt::Write as _;
 
@@ -44,9 +45,13 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The text of a meta file, of schema 1. Requires: every file has a checksum.
+    /// The text of a meta file, of schema 1 unless files are left out. Requires: every file has a checksum.
     pub fn encode(&self) -> String {
-        let mut text = format!("{}\n{}\n", self.unix_seconds, self.seqno);
+        let mut text = match self.excluded.is_empty() {
+            true => String::new(),
+            false => format!("{SCHEMA_VERSION}2.1\n"),
+        };
+        let _ = writeln!(text, "{}\n{}", self.unix_seconds, self.seqno);
         if !self.note.is_empty() {
             text.push_str(NOTE);
             text.push(' ');
@@ -60,6 +65,9 @@ impl Meta {
         for file in &self.files {
             let crc32c = file.crc32c.unwrap_or_default();
             let _ = writeln!(text, "{} {CRC32C} {crc32c}", file.path);
+        }
+        for path in &self.excluded {
+            let _ = writeln!(text, "{path} {EXCLUDED} true");
         }
         text
     }
@@ -258,6 +266,16 @@ mod tests {
              private/1/CURRENT crc32 0\nshared_checksum/000007_sABC_9.sst crc32 4294967295\n"
         );
         assert_eq!(Meta::decode(text.as_bytes()).unwrap(), meta());
+        let mut partial = meta();
+        partial.excluded = vec!["shared_checksum/000008_sABC_9.sst".to_owned()];
+        let text = partial.encode();
+        assert!(
+            text.starts_with("schema_version 2.1\n1700000000\n"),
+            "{text}"
+        );
+        let last = "\nshared_checksum/000008_sABC_9.sst ni::excluded true\n";
+        assert!(text.ends_with(last), "{text}");
+        assert_eq!(Meta::decode(text.as_bytes()).unwrap(), partial);
     }
 
     #[test]
