@@ -1,17 +1,20 @@
 //! `rocksdb_writebatch_t`.
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
 
 use drumlin::internals::batch::BatchView;
 use drumlin::{Error, ErrorKind, Result, WriteBatch};
 use drumlin_base::ValueKind;
+use drumlin_ffi::bytes;
 use drumlin_ffi::error::end_process;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::database::Database;
-use crate::error::not_implemented;
+use crate::error::{guard, not_implemented};
 use crate::family::Family;
 use crate::fields::Writeoptions;
+use crate::snapshot::ErrPtr;
 use crate::timestamps;
 
 /// What the handle holds: the batch, the first thing that did not fit, which the write reports, and lengths and counts at
@@ -21,7 +24,7 @@ pub(crate) struct Batch {
     pub(crate) batch: WriteBatch,
     refused: Option<Error>,
     savepoints: Vec<(usize, u32)>,
-    /// Where each record that ends with a timestamp of its own was added.
+    /// Where each record is whose key ends with a timestamp that was set.
     stamped: Vec<usize>,
 }
 
@@ -105,6 +108,52 @@ impl Batch {
                 "write batch must have timestamp(s) set",
             )),
         }
+    }
+
+    /// Ends the keys of all records with `timestamp` where `bytes_in` says of their family that keys end with some: RocksDB's
+    /// 0 is none, and the largest number an unknown family. Where it fails nothing has changed.
+    fn update_timestamps(
+        &mut self,
+        timestamp: &[u8],
+        mut bytes_in: impl FnMut(u32) -> usize,
+    ) -> Result<()> {
+        if timestamp.is_empty() {
+            return Err(Error::invalid_argument("Timestamp is empty"));
+        }
+        let start = self.batch.bytes().as_ptr().addr();
+        let mut bytes = self.batch.bytes().to_vec();
+        let mut stamped = Vec::new();
+        for record in self.batch.iter() {
+            let record = record?;
+            match bytes_in(record.family) {
+                0 => continue,
+                usize::MAX => return Err(Error::new(ErrorKind::NotFound, "")),
+                found if found != timestamp.len() => {
+                    return Err(Error::invalid_argument("timestamp size mismatch"));
+                }
+                _ => {}
+            }
+            let keys = match record.kind {
+                ValueKind::RangeDeletion => &[record.key, record.value][..],
+                _ => &[record.key],
+            };
+            for key in keys {
+                let end = key.as_ptr().addr() - start + key.len();
+                let from = end - timestamp.len().min(key.len());
+                let place = bytes.get_mut(from..end);
+                match place.filter(|place| place.len() == timestamp.len()) {
+                    Some(place) => place.copy_from_slice(timestamp),
+                    None => {
+                        let message = "a key is shorter than its timestamp";
+                        return Err(Error::invalid_argument(message));
+                    }
+                }
+            }
+            stamped.push(record.key.as_ptr().addr() - start);
+        }
+        self.batch = WriteBatch::from_bytes(bytes)?;
+        self.stamped = stamped;
+        Ok(())
     }
 
     pub(crate) fn clear(&mut self) {
@@ -346,6 +395,39 @@ unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     unsafe { show_log_data(&batch.batch, state, log_data) };
 }
 
+type BytesIn = unsafe extern "C" fn(*mut c_void, u32) -> usize;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rocksdb_writebatch_update_timestamps(
+    batch: *mut Handle<Batch>,
+    timestamp: *const c_char,
+    timestamp_len: usize,
+    state: *mut c_void,
+    bytes_in: Option<BytesIn>,
+    errptr: ErrPtr,
+) {
+    const NAME: &str = "rocksdb_writebatch_update_timestamps";
+    // SAFETY: the C program's promise.
+    let batch = unsafe { handle::get_mut(batch, NAME) };
+    // SAFETY: as above.
+    let timestamp = unsafe { bytes::slice(timestamp, timestamp_len, NAME) };
+    let Some(bytes_in) = bytes_in else {
+        end_process(NAME, "the function is null");
+    };
+    // SAFETY: as above; the function is given its state.
+    let update = || batch.update_timestamps(timestamp, |family| unsafe { bytes_in(state, family) });
+    // SAFETY: as above.
+    unsafe { guard(NAME, errptr, update) };
+}
+
+/// `key` as a record of `family` has it: where its keys end with timestamps, with one that is still to be set.
+fn unstamped<'a>(family: Option<&Family>, key: &'a [u8]) -> Cow<'a, [u8]> {
+    match family.map_or(0, |family| family.0.order().timestamp_bytes()) {
+        0 => Cow::Borrowed(key),
+        bytes => Cow::Owned(timestamps::with(key, &vec![0; bytes])),
+    }
+}
+
 /// `parts`, one after another.
 pub(crate) fn joined(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
@@ -359,7 +441,7 @@ pub(crate) fn id_of(family: Option<&Family>) -> u32 {
 pub(crate) mod calls {
     use drumlin::{Result, WriteBatch};
 
-    use super::{Batch, id_of, joined};
+    use super::{Batch, id_of, joined, unstamped};
     use crate::family::Family;
 
     /// A batch that does not parse is refused by the write.
@@ -406,7 +488,7 @@ pub(crate) mod calls {
         key: &[u8],
         value: &[u8],
     ) {
-        batch.change(|batch| batch.put_cf(id_of(family), key, value));
+        batch.change(|batch| batch.put_cf(id_of(family), &unstamped(family, key), value));
     }
 
     pub(crate) fn writebatch_putv_cf(
@@ -437,7 +519,7 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn writebatch_delete_cf(batch: &mut Batch, family: Option<&Family>, key: &[u8]) {
-        batch.change(|batch| batch.delete_cf(id_of(family), key));
+        batch.change(|batch| batch.delete_cf(id_of(family), &unstamped(family, key)));
     }
 
     pub(crate) fn writebatch_singledelete_cf(
@@ -445,7 +527,7 @@ pub(crate) mod calls {
         family: Option<&Family>,
         key: &[u8],
     ) {
-        batch.change(|batch| batch.single_delete_cf(id_of(family), key));
+        batch.change(|batch| batch.single_delete_cf(id_of(family), &unstamped(family, key)));
     }
 
     pub(crate) fn writebatch_deletev_cf(batch: &mut Batch, family: Option<&Family>, key: &[&[u8]]) {

@@ -200,7 +200,8 @@ fn of_slowed_writers_the_family_is_told_that_they_are_slowed_for() {
         WritePressure::None,
         WritePressure::Delayed,
     );
-    assert_eq!(*held.0.lock().expect("nobody panics"), [slowed.clone()]);
+    let first = held.0.lock().expect("nobody panics").first().cloned();
+    assert_eq!(first.as_ref(), Some(&slowed));
     db.continue_background().expect("it was paused");
     db.flush_cf(&full).expect("memory does not fail");
     db.put("of another", "1").expect("memory does not fail");
