@@ -634,6 +634,23 @@ pub(crate) mod calls {
     }
 
     /// Both ends included, as RocksDB's.
+    /// Errors have no place: what cannot be taken out stays, as with RocksDB. So do tables of families with timestamps, and WAL files.
+    pub(crate) fn delete_file(db: &Database, name: &CStr) {
+        let name = path_of(name);
+        let named = name.file_name();
+        for family in db.db().families() {
+            let tables = db.db().live_tables(&family).unwrap_or_default();
+            let mut tables = tables.iter();
+            let found = tables.find(|table| named.is_some() && table.path.file_name() == named);
+            if let Some(table) = found
+                && crate::timestamps::refuse(&family).is_ok()
+            {
+                // See above.
+                let _ = db.db().delete_table(&family, table.number);
+            }
+        }
+    }
+
     pub(crate) fn delete_file_in_range_cf(
         db: &Database,
         family: Option<&Family>,

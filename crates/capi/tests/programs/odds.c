@@ -93,6 +93,69 @@ static void optimists(const char* dir) {
   rocksdb_optimistictransactiondb_close(db);
 }
 
+static int table_at(rocksdb_t* db, int place, char* name) {
+  rocksdb_livefiles_t const* tables = rocksdb_livefiles(db);
+  int count = rocksdb_livefiles_count(tables);
+  if (place < count) strcpy(name, rocksdb_livefiles_name(tables, place));
+  rocksdb_livefiles_destroy(tables);
+  return count;
+}
+
+static void rows_of(rocksdb_t* db) {
+  for (const char* key = "abcd"; *key; key++) {
+    size_t len;
+    char* value = rocksdb_get(db, reads, key, 1, &len, &err);
+    printf("%c%s", *key, value ? "+" : "-");
+    free(value);
+  }
+  told(" rows");
+}
+
+/* Tables by their names: the oldest of level 0, one of the last level, and what stays. */
+static void by_name(const char* dir) {
+  char place[2048], name[64];
+  snprintf(place, sizeof place, "%s-by-name", dir);
+  rocksdb_options_t* quiet = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(quiet, 1);
+  rocksdb_options_set_disable_auto_compactions(quiet, 1);
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  rocksdb_t* db = rocksdb_open(quiet, place, &err);
+  for (const char* key = "abc"; *key; key++) {
+    rocksdb_put(db, writes, key, 1, "1", 1, &err);
+    rocksdb_flush(db, flush, &err);
+  }
+  told("three tables");
+  rocksdb_delete_file(db, "/999999.sst");
+  rocksdb_delete_file(db, "nothing of that kind");
+  /* The newest comes first. */
+  table_at(db, 0, name);
+  rocksdb_delete_file(db, name);
+  table_at(db, 1, name);
+  rocksdb_delete_file(db, name);
+  rows_of(db);
+  table_at(db, 2, name);
+  rocksdb_delete_file(db, name);
+  rows_of(db);
+  rocksdb_compact_range(db, NULL, 0, NULL, 0);
+  rocksdb_put(db, writes, "d", 1, "1", 1, &err);
+  rocksdb_flush(db, flush, &err);
+  table_at(db, 0, name);
+  rocksdb_delete_file(db, name);
+  rows_of(db);
+  /* One library may have made one table of the two, the other none. */
+  for (int at = table_at(db, 0, name) - 1; at > 0; at--) {
+    table_at(db, at, name);
+    rocksdb_delete_file(db, name);
+  }
+  rows_of(db);
+  rocksdb_close(db);
+  db = rocksdb_open(quiet, place, &err);
+  rows_of(db);
+  rocksdb_close(db);
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_options_destroy(quiet);
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 1;
   options = rocksdb_options_create();
@@ -101,6 +164,7 @@ int main(int argc, char** argv) {
   rocksdb_options_set_create_if_missing(options, 1);
   tails(argv[1]);
   optimists(argv[1]);
+  by_name(argv[1]);
   rocksdb_options_destroy(options);
   rocksdb_writeoptions_destroy(writes);
   rocksdb_readoptions_destroy(reads);

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
+use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
 
 use super::plan::{Plan, PlanInput, Work};
 use super::span::Span;
@@ -36,7 +36,36 @@ pub(crate) fn plan(version: &Version, order: &KeyOrder, bounds: Bounds<'_>) -> O
         }
     }
     let level = inputs.first()?.level;
-    Some(Plan {
+    Some(drop_of(inputs, level))
+}
+
+/// The plan that drops the table `number` alone: of the last level that has tables, or the oldest of L0 where no level has any. So
+/// nothing that it hides comes to light again.
+///
+/// # Errors
+/// `InvalidArgument` of another table; `Aborted` of one that is being compacted.
+pub(crate) fn plan_one(version: &Version, number: u64) -> Result<Plan> {
+    let found = version.files().find(|(_, file)| file.number == number);
+    let Some((level, file)) = found else {
+        let message = format!("the family has no table {number}");
+        return Err(Error::invalid_argument(message));
+    };
+    let deepest = version.deepest_level().unwrap_or(0);
+    let oldest = version.level(0).last();
+    if level < deepest || (level == 0 && oldest.is_none_or(|oldest| oldest.number != number)) {
+        let message = format!("table {number} in L{level} may hide what is in older ones");
+        return Err(Error::invalid_argument(message));
+    }
+    if file.is_compacting() {
+        let message = format!("table {number} is being compacted");
+        return Err(Error::new(ErrorKind::Aborted, message));
+    }
+    let files = vec![Arc::clone(file)];
+    Ok(drop_of(vec![PlanInput { level, files }], level))
+}
+
+fn drop_of(inputs: Vec<PlanInput>, level: usize) -> Plan {
+    Plan {
         level,
         output_level: level,
         inputs,
@@ -44,7 +73,7 @@ pub(crate) fn plan(version: &Version, order: &KeyOrder, bounds: Bounds<'_>) -> O
         work: Work::Drop,
         reason: Reason::Manual,
         score: 1.0,
-    })
+    }
 }
 
 fn is_within(file: &FileMeta, order: &KeyOrder, (begin, end): Bounds<'_>) -> bool {

@@ -13,7 +13,7 @@ use crate::db::engine::Engine;
 use crate::db::handle::Db;
 use crate::family::column_family::ColumnFamily;
 use crate::store::store::Store;
-use crate::version::{BlobFileGarbage, VersionEdit};
+use crate::version::{BlobFileGarbage, Version, VersionEdit};
 
 /// The tables that [`Db::delete_files_in_range`] took out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,14 +43,30 @@ impl Db {
     ) -> Result<DeletedFiles> {
         let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
-        delete_files(&self.engine, family, (begin, end))
+        delete_files(&self.engine, family, |version| {
+            Ok(within::plan(version, family.order(), (begin, end)))
+        })
+    }
+
+    /// Takes out the table `number` of `family` ([`Db::live_tables`]) with everything in it: one of the last level that has tables, or
+    /// the oldest of L0 where no deeper level has any. Snapshots do not keep the data, iterators that are open do.
+    ///
+    /// # Errors
+    /// `InvalidArgument` of a table that is not there, or may hide what is in older ones; `Aborted` of one that is being compacted;
+    /// as [`Db::delete_files_in_range`].
+    pub fn delete_table(&self, family: &ColumnFamily, number: u64) -> Result<DeletedFiles> {
+        let _call = self.engine.store.begin_call()?;
+        self.engine.store.check_own(&family.0)?;
+        delete_files(&self.engine, family, |version| {
+            within::plan_one(version, number).map(Some)
+        })
     }
 }
 
 fn delete_files(
     engine: &Engine,
     family: &ColumnFamily,
-    bounds: within::Bounds<'_>,
+    choose: impl FnOnce(&Version) -> Result<Option<Plan>>,
 ) -> Result<DeletedFiles> {
     let store = &engine.store;
     store.check_writable()?;
@@ -58,8 +74,9 @@ fn delete_files(
     let claimed = {
         let mut state = store.lock_state();
         let version = &state.family_mut(family.id())?.version;
-        let plan = within::plan(version, family.order(), bounds);
-        plan.filter(Plan::claim).map(|plan| Claimed { store, plan })
+        choose(version)?
+            .filter(Plan::claim)
+            .map(|plan| Claimed { store, plan })
     };
     let Some(claimed) = claimed else {
         return Ok(DeletedFiles::default());

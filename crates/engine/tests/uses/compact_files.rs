@@ -1,5 +1,5 @@
 //! Goal: a compaction of tables that a user names loses nothing and shows nothing old, whatever tables and level are named; it
-//! says what it did; one that cannot be done changes nothing. Method: random histories beside a map, at present and at
+//! says what it did; one that cannot be done changes nothing; a table that is taken out brings nothing to light. Method: random histories beside a map, at present and at
 //! snapshots; small databases whose tables are counted.
 
 use std::collections::BTreeMap;
@@ -259,4 +259,33 @@ fn what_cannot_be_done_changes_nothing() {
     let refused = db.compact_files(db.default_family(), &only, 1, &how);
     let kind = refused.expect_err("it stays").kind();
     assert_eq!(kind, ErrorKind::NotSupported);
+}
+
+#[test]
+fn a_table_goes_only_where_it_hides_nothing() {
+    let db = ten();
+    let family = db.default_family().clone();
+    let numbers = || -> Vec<u64> { tables(&db).iter().map(|it| it.number).collect() };
+    let all = numbers();
+    let kind = |number| {
+        let refused = db.delete_table(&family, number);
+        refused.expect_err("it stays").kind()
+    };
+    assert_eq!(kind(9_999), ErrorKind::InvalidArgument);
+    assert_eq!(kind(all[0]), ErrorKind::InvalidArgument);
+    assert_eq!(kind(all[8]), ErrorKind::InvalidArgument);
+    assert_eq!(numbers(), all);
+    let gone = db.delete_table(&family, all[9]).expect("it is the oldest");
+    assert_eq!(gone.tables, 1);
+    assert_eq!(numbers(), all[..9]);
+    db.compact_files(&family, &all[8..9], 3, &CompactFilesOptions::default())
+        .expect("nothing else runs");
+    // The oldest of L0 may hide what is deeper.
+    let left = numbers();
+    assert_eq!(kind(left[7]), ErrorKind::InvalidArgument);
+    for &deep in &left[8..] {
+        db.delete_table(&family, deep).expect("nothing is below it");
+    }
+    assert_eq!(numbers(), left[..8]);
+    db.verify().expect("nothing is damaged");
 }
