@@ -19,7 +19,7 @@ use crate::group::Limits;
 use crate::held::Held;
 use crate::outcome::{Figure, Outcome, Point, Round, StageOutcome};
 use crate::pairs;
-use crate::places::remove_tree;
+use crate::places::{disk_bytes, remove_tree};
 use crate::protocol::{Done, RoleDone, Step};
 use crate::records::{Written, write_records};
 
@@ -300,10 +300,11 @@ impl Course<'_> {
             self.open(index, opening)?;
         }
         let not_open = || Error::new(ErrorKind::Aborted, "the engine is not running");
+        let dir = self.store_dir(index);
         let engine = self.running.get_mut(&index).ok_or_else(not_open)?;
         let before = engine.used_before();
         let mut moments: Vec<Moment> = Vec::new();
-        let done = engine.step(&stage.step, self.env, &mut |moment| {
+        let mut done = engine.step(&stage.step, self.env, &mut |moment| {
             let second = &moment.second;
             let operations = second.roles.first().map_or(0, |role| role.operations);
             tell(Some((
@@ -317,6 +318,10 @@ impl Course<'_> {
             true => engine.rest(self.env),
             false => 0.0,
         };
+        if writes {
+            // Behind a server's last reply its store goes on: files that are done with lie about for seconds.
+            done.store.disk_bytes = disk_bytes(self.env, &dir);
+        }
         let after = engine.used();
         let (held, keys) = self.held.get(&index).copied().unwrap_or_default();
         let points = points(&moments, &stage.step, &done, (held, keys));
