@@ -255,6 +255,14 @@ pub struct RangeTombstone {
     pub seqno: SeqNo,
 }
 
+/// The first key, in bytewise order, after all that begin with `prefix`; `None` if there is no such key.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut after = prefix.get(..=kept)?.to_vec();
+    *after.last_mut()? += 1;
+    Some(after)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 
 use clap::Args;
 use drumlin::{ColumnFamily, Db, RangeUsage, ReadOptions};
+use drumlin_base::key::after_prefix;
 use serde_json::{Value, json};
 
 use crate::args::Place;
@@ -13,7 +14,6 @@ use crate::failure::{Failure, Outcome};
 use crate::formats::json::put_bytes;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::scan::successor;
 use crate::units;
 
 /// Groups that are told apart: each costs a seek and a few hundred bytes.
@@ -117,7 +117,7 @@ fn groups(
 ) -> Outcome<Vec<Group>> {
     let options = ReadOptions {
         lower_bound: Some(prefix.to_vec()),
-        upper_bound: successor(prefix),
+        upper_bound: after_prefix(prefix),
         fill_cache: false,
         ..ReadOptions::default()
     };
@@ -134,7 +134,7 @@ fn groups(
         }
         let name = grouping.of(entries.key(), prefix.len()).to_vec();
         progress.advance(name.len() as u64);
-        let next = successor(&name);
+        let next = after_prefix(&name);
         groups.push(Group {
             first: entries.key().to_vec(),
             end: next.clone().unwrap_or_else(|| past_all.clone()),

@@ -1,6 +1,7 @@
 //! scan: entries in key order.
 
 use drumlin::{DbIterator, ReadOptions};
+use drumlin_base::key::after_prefix;
 
 use crate::args::{Place, Scan};
 use crate::failure::{Failure, Outcome};
@@ -86,7 +87,7 @@ impl Bounds {
             upper: bytes(&scan.to)?,
         };
         if let Some(prefix) = bytes(&scan.prefix)? {
-            if let Some(end) = successor(&prefix) {
+            if let Some(end) = after_prefix(&prefix) {
                 bounds.upper = Some(bounds.upper.map_or(end.clone(), |upper| upper.min(end)));
             }
             bounds.lower = Some(
@@ -97,14 +98,6 @@ impl Bounds {
         }
         Ok(bounds)
     }
-}
-
-/// The first key after all that begin with `prefix`; `None` when there is none.
-pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
-    let keep = prefix.iter().rposition(|byte| *byte != 0xff)?;
-    let mut end = prefix.get(..=keep)?.to_vec();
-    *end.last_mut()? += 1;
-    Some(end)
 }
 
 #[cfg(test)]

@@ -8,13 +8,16 @@ use drumlin::{
     WriteBatch, WriteOptions,
 };
 
-use crate::layout::FORMAT;
+use crate::layout::{FORMAT, Ident};
 
 /// The version of the layout, under [`FORMAT`].
 const VERSION: &[u8] = b"drumlin-mongo 1";
 
 /// Values from this size on are kept apart: below, they are coded by the table's model, which is smaller.
 const BLOB_FROM_BYTES: usize = 16 << 10;
+
+/// Collections are records of a kind: an [ident](crate::layout::Ident) names a scope.
+const SCOPE_BYTES: usize = size_of::<Ident>();
 
 /// Handles of the families.
 #[derive(Clone, Debug)]
@@ -38,6 +41,7 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<(Db, Families)> {
     };
     let docs = FamilyOptions {
         table_format: Some(TableFormat::Searchable),
+        scope_bytes: Some(SCOPE_BYTES),
         tuning: Some(tuning),
         ..base.clone()
     };

@@ -19,8 +19,8 @@ use crate::group::Limits;
 use crate::held::Held;
 use crate::outcome::{Figure, Outcome, Point, Round, StageOutcome};
 use crate::pairs;
-use crate::places::{disk_bytes, remove_tree};
-use crate::protocol::{Done, RoleDone, Step};
+use crate::places::{disk_bytes, remove_tree, settled_bytes};
+use crate::protocol::{Act, Done, RoleDone, Step};
 use crate::records::{Written, write_records};
 
 /// A file system in memory.
@@ -318,8 +318,10 @@ impl Course<'_> {
             true => engine.rest(self.env),
             false => 0.0,
         };
-        if writes {
-            // Behind a server's last reply its store goes on: files that are done with lie about for seconds.
+        // Behind a server's last reply its store goes on.
+        if stage.step.roles.iter().any(|role| role.act == Act::Compact) {
+            done.store.disk_bytes = settled_bytes(self.env, &dir);
+        } else if writes {
             done.store.disk_bytes = disk_bytes(self.env, &dir);
         }
         let after = engine.used();

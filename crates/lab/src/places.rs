@@ -1,9 +1,17 @@
 //! Directories of stores.
 
 use std::path::Path;
+use std::time::Duration;
 
 use drumlin_base::Result;
 use drumlin_fs::Env;
+
+/// A size that did not change for so long is settled: Drumlin keeps files for up to 16 s, to write over them.
+const SETTLED_FOR: Duration = Duration::from_secs(18);
+/// A directory that never settles is read after so long.
+const SETTLED_MAX: Duration = Duration::from_secs(90);
+/// Between looks.
+const SETTLED_NAP: Duration = Duration::from_secs(1);
 
 /// Bytes of the files in `dir`, logs left out, for their space is reserved beforehand. Files that
 /// vanish meanwhile count nothing.
@@ -24,6 +32,23 @@ pub(crate) fn disk_bytes(env: &Env, dir: &Path) -> u64 {
             info.size.min(blocks.saturating_mul(512))
         })
         .sum()
+}
+
+/// The size of `dir` once it has not changed for a while: engines keep files that they are done with, to write over them.
+pub(crate) fn settled_bytes(env: &Env, dir: &Path) -> u64 {
+    let began = env.clock.monotonic();
+    let (mut size, mut since) = (disk_bytes(env, dir), began);
+    loop {
+        env.clock.sleep(SETTLED_NAP);
+        let now = env.clock.monotonic();
+        let present = disk_bytes(env, dir);
+        if present != size {
+            (size, since) = (present, now);
+        }
+        if now - since >= SETTLED_FOR || now - began >= SETTLED_MAX {
+            return size;
+        }
+    }
 }
 
 /// Removes `dir` and all in it; no error if it is not there. Only for directories that the laboratory

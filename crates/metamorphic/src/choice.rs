@@ -95,6 +95,11 @@ const FIXED: &[(&str, Change)] = &[
         c.prefix = Some(2);
         threads(c, 2);
     }),
+    ("searchable-scopes", |c| scopes(c, 2)),
+    ("searchable-scopes-threads", |c| {
+        scopes(c, 1);
+        threads(c, 3);
+    }),
     ("searchable-tmpfs", |c| {
         tables(c, TableFormat::Searchable);
         c.place = Place::Tmpfs;
@@ -169,6 +174,13 @@ fn codec(choice: &mut Choice, codec: Codec) {
 
 fn tables(choice: &mut Choice, format: TableFormat) {
     choice.options.family.table_format = Some(format);
+}
+
+/// Searchable tables whose prefixes of so many bytes each have a model of their own.
+fn scopes(choice: &mut Choice, bytes: usize) {
+    tables(choice, TableFormat::Searchable);
+    choice.options.family.scope_bytes = Some(bytes);
+    choice.options.tuning.shared_model_from_bytes = 256;
 }
 
 fn universal(runs_trigger: usize, levels_max: usize) -> CompactionStyle {
@@ -301,7 +313,9 @@ impl Choice {
             1 => TableFormat::Searchable,
             _ => TableFormat::Block,
         });
+        options.family.scope_bytes = Some(pick(rng, &[0, 0, 1, 3]) as usize);
         let tuning = &mut options.tuning;
+        tuning.shared_model_from_bytes = pick(rng, &[0, 512, 1 << 20]);
         tuning.write_buffer_bytes =
             Some(pick(rng, &[1, 4 << 10, 16 << 10, 64 << 10, 512 << 10]) as usize);
         tuning.memtables_max = 2 + rng.below(3) as usize;

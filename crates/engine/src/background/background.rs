@@ -74,6 +74,7 @@ impl Background {
             full_history_ts_low: family.full_history_ts_low.load_full(),
             tables: Arc::clone(&family.reads.tables),
             writers: std::array::from_fn(|level| self.table_writer(family, &settings, level)),
+            scopes: Vec::new(),
             merge_operator: family.reads.merge_operator.clone(),
             filter: None,
             has_blobs: true,

@@ -6,17 +6,21 @@ use drumlin_base::{KeyOrder, Result};
 use drumlin_table::{Effort, Table, TableFormat};
 
 use crate::background::background::Background;
-use crate::caches::models::{Appointment, ModelHold, Wanted};
-use crate::compaction::output::JobContext;
+use crate::caches::models::{Appointment, ModelHold, Scope, Wanted, Within, large_scopes};
+use crate::compaction::output::{JobContext, ScopeModel};
 use crate::compaction::{Leveled, ManualRange, Plan};
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::store::state::FamilyState;
 use crate::version::Version;
 use crate::watch::reason::Reason;
 
+/// A job with this many times the values from which on a family gets a model gives a scope one: its tables are then
+/// not too small either.
+const SCOPE_FACTOR: u64 = 4;
+
 impl Background {
-    /// Gives the job of `plan` a model for its tables, if these are searchable. To be kept until the
-    /// tables are installed.
+    /// Gives the job of `plan` a model for its tables, if these are searchable, and for those of each of its large
+    /// scopes. To be kept until the tables are installed.
     ///
     /// # Errors
     /// `Corruption`, `Io` of reading inputs and models; `Io`, `NoSpace` of writing a new one.
@@ -26,14 +30,14 @@ impl Background {
         version: &Version,
         plan: &Plan,
         context: &mut JobContext,
-    ) -> Result<Option<ModelHold>> {
+    ) -> Result<Vec<ModelHold>> {
         let Some(writer) = context.writers.get_mut(plan.output_level) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         // Keys in another order get block-based tables, whatever is asked for.
         let is_bytewise = matches!(writer.order, KeyOrder::Bytewise);
         if writer.format != TableFormat::Searchable || !is_bytewise {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let inputs = plan.files().map(|(_, file)| context.tables.find(file));
         let inputs: Vec<_> = inputs.collect::<Result<_>>()?;
@@ -41,14 +45,45 @@ impl Background {
             true => Effort::Fast,
             false => Effort::Small,
         };
-        let wanted = self.wanted(family, version, &inputs, effort);
         let number = || (context.numbers)();
-        let held = self
-            .store
-            .caches
-            .chooser
-            .choose(&self.store.caches.models, &wanted, number)?;
-        writer.model = held.as_ref().map(|held| Arc::clone(held.model()));
+        let caches = &self.store.caches;
+        let choose = |within, job_bytes| {
+            let wanted = Wanted {
+                within,
+                job_bytes,
+                ..self.wanted(family, version, &inputs, effort)
+            };
+            caches.chooser.choose(&caches.models, &wanted, number)
+        };
+        let scopes = match effort {
+            Effort::Small => scopes_of(family, plan, &inputs),
+            // These tables will soon be written again.
+            Effort::Fast => Vec::new(),
+        };
+        let (scopes, bytes): (Vec<Scope>, Vec<u64>) = scopes.into_iter().unzip();
+        let rest = value_bytes(&inputs).saturating_sub(bytes.iter().sum());
+        let mut held = Vec::new();
+        let others = match (scope_bytes(family), scopes.is_empty()) {
+            (0, _) => choose(Within::All, rest)?,
+            (_, false) if rest == 0 => None,
+            _ => choose(Within::Outside(&scopes), rest)?,
+        };
+        writer.model = others.as_ref().map(|held| Arc::clone(held.model()));
+        held.extend(others);
+        for (scope, bytes) in scopes.iter().zip(bytes) {
+            let Some(own) = choose(Within::Scope(scope), bytes)? else {
+                continue;
+            };
+            let model = Arc::clone(own.model());
+            if writer.model.as_ref().map(|model| model.id()) != Some(model.id()) {
+                context.scopes.push(ScopeModel {
+                    first: scope.first().to_vec(),
+                    limit: scope.limit(),
+                    model,
+                });
+                held.push(own);
+            }
+        }
         Ok(held)
     }
 
@@ -64,6 +99,9 @@ impl Background {
             tables: &family.reads.tables,
             version,
             inputs,
+            within: Within::All,
+            scope_bytes: scope_bytes(family),
+            job_bytes: value_bytes(inputs),
             effort,
             from_bytes: family.settings().tuning.shared_model_from_bytes,
             budget: &self.store.caches.budget,
@@ -75,7 +113,15 @@ impl Background {
         plan.reason.is_for_writers() && self.store.watch.board.allowed().is_finite()
     }
 
+    /// Has all jobs of the family write with one model, the best for all of it, while the appointment lasts. `None` where it
+    /// has too little, or scopes: each has its own.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` of reading tables and models; `Io`, `NoSpace` of writing a new one.
     pub(crate) fn appoint_model(&self, family: &ColumnFamily) -> Result<Option<Appointment<'_>>> {
+        if scope_bytes(&family.0) > 0 {
+            return Ok(None);
+        }
         let version = Arc::clone(&self.store.lock_state().family_mut(family.id())?.version);
         let _pending = self.store.begin_job()?;
         let tables = version
@@ -150,10 +196,32 @@ impl Background {
 /// Whether most of the input is in tables of a shared model: copying its rows is cheaper
 /// than any coder.
 fn is_mostly_coded(inputs: &[Arc<Table>]) -> bool {
-    let bytes = |table: &Arc<Table>| table.properties().raw_value_size;
-    let all: u64 = inputs.iter().map(bytes).sum();
     let coded = inputs.iter().filter(|table| table.shared_model().is_some());
-    coded.map(bytes).sum::<u64>() > all / 2
+    value_bytes(coded) > value_bytes(inputs) / 2
+}
+
+/// Bytes of the values of `tables`.
+fn value_bytes<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> u64 {
+    let held = |table: &Arc<Table>| table.properties().raw_value_size;
+    tables.into_iter().map(held).sum()
+}
+
+/// How many first bytes of the family's keys name a scope; 0 where it has none.
+fn scope_bytes(family: &Family) -> usize {
+    family.options.scope_bytes.unwrap_or(0)
+}
+
+/// The scopes of which `plan` has enough for a model of their own, ascending, each with the bytes of its values.
+fn scopes_of(family: &Family, plan: &Plan, inputs: &[Arc<Table>]) -> Vec<(Scope, u64)> {
+    // The versions of a key, each a key here, are judged together.
+    if scope_bytes(family) == 0 || family.options.order.timestamp_bytes() > 0 {
+        return Vec::new();
+    }
+    let files = plan.files().map(|(_, file)| &**file);
+    let inputs: Vec<_> = files.zip(inputs).collect();
+    let from_bytes = family.settings().tuning.shared_model_from_bytes;
+    let bytes_min = from_bytes.saturating_mul(SCOPE_FACTOR);
+    large_scopes(&inputs, scope_bytes(family), bytes_min)
 }
 
 #[cfg(test)]

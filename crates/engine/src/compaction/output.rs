@@ -11,7 +11,7 @@ use drumlin_base::{
     SEQNO_MAX, SeqNo, ValueKind,
 };
 use drumlin_fs::{CreateOptions, Env, FileKind};
-use drumlin_table::{TableFormat, TableStyle, TableWriter, TableWriterOptions};
+use drumlin_table::{Model, TableFormat, TableStyle, TableWriter, TableWriterOptions};
 
 use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, FileNumbers, Placed};
 use super::blob_tally::BlobTally;
@@ -46,6 +46,8 @@ pub(crate) struct JobContext {
     /// How the tables of each level are written. Numbers, times and expected sizes are filled in
     /// by the job.
     pub writers: [TableWriterOptions; LEVELS],
+    /// Ranges of user keys whose tables are written with another model than `writers` has, ascending, none over another.
+    pub scopes: Vec<ScopeModel>,
     /// Combines operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Where keys end with timestamps: the oldest at which anybody reads.
@@ -73,6 +75,17 @@ pub(crate) struct JobContext {
     pub space: Option<Arc<Promise>>,
 }
 
+/// A range of user keys and the model that its tables are written with, which no other keys come into.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeModel {
+    /// The first key.
+    pub first: Vec<u8>,
+    /// The first key behind it; `None` where there is none.
+    pub limit: Option<Vec<u8>>,
+    /// The model.
+    pub model: Arc<Model>,
+}
+
 impl fmt::Debug for JobContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JobContext")
@@ -89,6 +102,15 @@ impl JobContext {
         let writer = self.writers.get(level)?;
         let model = writer.model.as_ref()?;
         (writer.format == TableFormat::Searchable).then(|| model.id())
+    }
+
+    /// The same job for tables of `level` with another model.
+    pub(crate) fn with_model(&self, level: usize, model: &Arc<Model>) -> Self {
+        let mut context = self.clone();
+        if let Some(writer) = context.writers.get_mut(level) {
+            writer.model = Some(Arc::clone(model));
+        }
+        context
     }
 
     fn blob_place(&self, expected_bytes: u64) -> BlobPlace {

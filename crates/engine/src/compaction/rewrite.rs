@@ -160,8 +160,13 @@ fn run_parts(job: &Arc<Job>) -> PartResult {
     match (cancelled, all) {
         (Some(error), _) => Err(error),
         (None, Some(all)) => Ok(all),
-        (None, None) => Err(Error::new(ErrorKind::Aborted, "a compaction without parts")),
+        (None, None) => Err(without_parts()),
     }
+}
+
+#[cold]
+fn without_parts() -> Error {
+    Error::new(ErrorKind::Aborted, "a compaction without parts")
 }
 
 /// Everything that is the same for all parts of a job.
@@ -247,15 +252,63 @@ impl Job {
             .and_then(|before| self.borders.get(before));
         let limit = self.borders.get(part);
         // Relaxed: the flag publishes nothing but itself.
-        self.compact(first.map(Vec::as_slice), limit.map(Vec::as_slice))
+        self.compact_stretches(first.map(Vec::as_slice), limit.map(Vec::as_slice))
             .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
-    /// Compacts the user keys from `first` up to, not including, `limit`.
-    fn compact(&self, first: Option<&[u8]>, limit: Option<&[u8]>) -> PartResult {
-        let context = &self.context;
+    /// Compacts the user keys from `first` up to, not including, `limit`: what lies in a scope with a model of its own apart
+    /// from what is before and behind.
+    fn compact_stretches<'a>(
+        &'a self,
+        first: Option<&'a [u8]>,
+        limit: Option<&'a [u8]>,
+    ) -> PartResult {
+        let level = self.plan.output_level;
+        let mut done: Option<Part> = None;
+        let mut add = |part: Part| match &mut done {
+            None => done = Some(part),
+            Some(done) => done.append(part),
+        };
+        let mut at = first;
+        for scope in &self.context.scopes {
+            let is_ahead =
+                at.is_none_or(|at| scope.limit.as_deref().is_none_or(|limit| at < limit));
+            let is_behind = limit.is_some_and(|limit| limit <= scope.first.as_slice());
+            if !is_ahead || is_behind {
+                continue;
+            }
+            if at.is_none_or(|at| at < scope.first.as_slice()) {
+                let before = at.replace(scope.first.as_slice());
+                add(self.compact(&self.context, before, at)?);
+            }
+            let ends = match drumlin_base::bug!("scope-without-an-end") {
+                true => None,
+                false => scope.limit.as_deref(),
+            };
+            let end = match (ends, limit) {
+                (Some(ends), Some(limit)) => Some(ends.min(limit)),
+                (ends, limit) => ends.or(limit),
+            };
+            let context = self.context.with_model(level, &scope.model);
+            add(self.compact(&context, at, end)?);
+            at = end;
+            if end == limit {
+                return done.ok_or_else(without_parts);
+            }
+        }
+        add(self.compact(&self.context, at, limit)?);
+        done.ok_or_else(without_parts)
+    }
+
+    /// Compacts the user keys from `first` up to, not including, `limit`, for `context`.
+    fn compact(
+        &self,
+        context: &JobContext,
+        first: Option<&[u8]>,
+        limit: Option<&[u8]>,
+    ) -> PartResult {
         let order = &context.options.order;
-        let input = MergingIterator::new(order.clone(), self.runs());
+        let input = MergingIterator::new(order.clone(), self.runs(context));
         self.check_cancelled()?;
         let mut input = Bounded::new(self, input, limit);
         match first {
@@ -309,7 +362,7 @@ impl Job {
     }
 
     /// The inputs as sorted runs, newest first: each table of L0, then whole levels.
-    fn runs(&self) -> Vec<RunIter> {
+    fn runs(&self, context: &JobContext) -> Vec<RunIter> {
         let mut lists: Vec<Vec<Arc<FileMeta>>> = Vec::new();
         for input in &self.plan.inputs {
             if input.level == 0 {
@@ -324,7 +377,10 @@ impl Job {
             tables: Arc::clone(&self.context.tables),
             table: TableReadOptions {
                 fill_cache: false,
-                codes_of: self.context.model_at(self.plan.output_level),
+                codes_of: match drumlin_base::bug!("scope-copies-others-codes") {
+                    true => self.context.model_at(self.plan.output_level),
+                    false => context.model_at(self.plan.output_level),
+                },
                 readahead_bytes: (READAHEAD_BYTES / lists.len().max(1)).clamp(start, end),
                 ..TableReadOptions::default()
             },

@@ -83,6 +83,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         },
         tables: table_cache(env, 10),
         writers: std::array::from_fn(|_| writer.clone()),
+        scopes: Vec::new(),
         merge_operator: Some(Arc::new(Append { partial: true })),
         full_history_ts_low: None,
         filter: None,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 
+use drumlin_base::key::after_prefix;
 use drumlin_base::{Error, ErrorKind, KeyOrder, PinnedSlice, Result};
 
 use crate::db::handle::Db;
@@ -231,14 +232,4 @@ impl fmt::Debug for FamilyHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.family.fmt(f)
     }
-}
-
-/// The first key after all that begin with `prefix`; `None` if there is no such key.
-fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut after = prefix.get(..=kept)?.to_vec();
-    if let Some(last) = after.last_mut() {
-        *last += 1;
-    }
-    Some(after)
 }

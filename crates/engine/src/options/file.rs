@@ -43,6 +43,8 @@ const PLAIN: &str = "PlainTable";
 const OWN_FORMAT: &str = "drumlin_format";
 /// See [`OWN_FORMAT`].
 const SEARCHABLE: &str = "searchable";
+/// Beside it, how many bytes of a key name its scope, where that is any.
+const SCOPE_BYTES: &str = "drumlin_scope_bytes";
 /// RocksDB writes it for each family with its own plain tables; we never do.
 const THEIR_PLAIN: &str = "user_key_len";
 
@@ -179,6 +181,22 @@ impl FamilySection {
         self.table = Section::default();
         if format == TableFormat::Searchable {
             self.table.set(OWN_FORMAT, SEARCHABLE);
+        }
+    }
+
+    /// How many first bytes of a key name its scope, as the file says of a family of searchable tables; else 0.
+    pub fn scope_bytes(&self) -> usize {
+        let bytes = match self.table_format() {
+            TableFormat::Searchable => self.table.get(SCOPE_BYTES),
+            _ => None,
+        };
+        bytes.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Names the scopes of a family of searchable tables.
+    pub fn set_scope_bytes(&mut self, bytes: usize) {
+        if self.table_format() == TableFormat::Searchable && self.scope_bytes() != bytes {
+            self.table.set(SCOPE_BYTES, bytes.to_string());
         }
     }
 

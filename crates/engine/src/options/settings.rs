@@ -191,6 +191,12 @@ pub struct FamilyOptions {
     /// [`TableFormat::Block`]. LevelDB's directories always have block-based ones. Default: as the
     /// OPTIONS file says, block-based in a new directory.
     pub table_format: Option<TableFormat>,
+    /// How many first bytes of a key name its scope, in searchable tables: the keys that begin alike are records of a kind, such as
+    /// those of one collection of many in the family. A scope with enough in it (four times
+    /// [`Tuning::shared_model_from_bytes`] in one compaction) gets tables, and where that makes it smaller a model, of its own.
+    /// 0: all of the family is one. In other formats, and where keys have timestamps or another order than that of
+    /// their bytes, it is without effect. Default: as the OPTIONS file says, 0 in a new directory.
+    pub scope_bytes: Option<usize>,
     /// Overrides [`Options::tuning`].
     pub tuning: Option<Tuning>,
 }
@@ -211,6 +217,7 @@ impl fmt::Debug for FamilyOptions {
             .field("compression", &self.compression)
             .field("compaction_style", &self.compaction_style)
             .field("table_format", &self.table_format)
+            .field("scope_bytes", &self.scope_bytes)
             .finish_non_exhaustive()
     }
 }

@@ -101,6 +101,9 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     if family.table_format.is_none() {
         family.table_format = Some(stored.table_format());
     }
+    if family.scope_bytes.is_none() {
+        family.scope_bytes = Some(stored.scope_bytes());
+    }
     if family.ttl.is_none() && !drumlin_base::bug!("stored-ttl-not-taken") {
         family.ttl = stored.ttl().map(Duration::from_secs);
     }
@@ -343,6 +346,7 @@ fn describe(section: &mut FamilySection, family: &FamilyOptions, ttl_seconds: Op
         }
         format => format,
     });
+    section.set_scope_bytes(family.scope_bytes.unwrap_or(0));
     let described = section.merge_operator_text().map(str::to_owned);
     let told = described.as_deref().and_then(merge_operators::from_options);
     let is_new_here = ttl_seconds.is_some() && section.ttl().is_none();

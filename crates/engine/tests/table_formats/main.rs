@@ -5,5 +5,7 @@ mod common;
 mod models;
 mod plain;
 mod prefixes;
+mod scopes;
+
 mod searchable;
 mod work;

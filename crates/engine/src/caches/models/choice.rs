@@ -1,6 +1,6 @@
 //! Chooses the model that a job writes its tables with.
 //!
-//! A family keeps its model as long as it serves: rows of one model are copied from table to table as
+//! A family keeps its model (where it has scopes, each large one its own; the rest of it is one more) as long as it serves: rows of one model are copied from table to table as
 //! they are, so a change costs encoding everything once more. Each job encodes a small fresh sample of
 //! its inputs. A new model is learned only when that sample's codes are clearly larger than those when
 //! the model was made, or the family has grown so much that a larger sample says more. The new model is
@@ -17,9 +17,10 @@ use drumlin_base::{MemoryBudget, MemoryUse, Result};
 use drumlin_table::{Effort, Encoder, Model, ModelFacts, Table};
 
 use super::sample::Sample;
+use super::scope::{Scope, Within, prefix_around};
 use super::store::{ModelHold, ModelStore};
 use crate::caches::table_cache::TableCache;
-use crate::version::Version;
+use crate::version::{FileMeta, Version};
 
 /// Bytes of the fresh sample that shows whether the model serves.
 const CHECK_BYTES: u64 = 1 << 20;
@@ -53,6 +54,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) version: &'a Version,
     /// The job's inputs.
     pub(crate) inputs: &'a [Arc<Table>],
+    /// The keys that the model is for.
+    pub(crate) within: Within<'a>,
+    /// How many first bytes of a key name its scope; 0 in a family without scopes.
+    pub(crate) scope_bytes: usize,
+    /// Bytes of the values of these keys in the inputs.
+    pub(crate) job_bytes: u64,
     /// The goal to train a model for.
     pub(crate) effort: Effort,
     /// Jobs of fewer bytes of values get no shared model while the family has none.
@@ -64,8 +71,8 @@ pub(crate) struct Wanted<'a> {
 /// Chooses models and remembers when learning one was last in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
-    /// By family: bytes that are yet to go through its jobs before the next attempt.
-    pauses: Mutex<HashMap<u32, u64>>,
+    /// By family, and scope: bytes that are yet to go through its jobs before the next attempt, if any are.
+    pauses: Mutex<HashMap<(u32, Option<Scope>), u64>>,
     /// By family: the model that everything is being written with.
     appointed: Mutex<HashMap<u32, u64>>,
 }
@@ -100,16 +107,16 @@ impl Chooser {
         if let Some(&id) = self.appointed.lock().get(&wanted.family) {
             return models.hold(id).map(Some);
         }
-        let job_bytes = value_bytes(wanted.inputs);
         let present = present(models, wanted)?;
-        if present.is_none() && job_bytes < wanted.from_bytes {
+        if present.is_none() && wanted.job_bytes < wanted.from_bytes {
             return Ok(None);
         }
-        let data_bytes = data_bytes(wanted, job_bytes);
+        let data_bytes = data_bytes(wanted);
         let serves = match &present {
-            Some(present) => !self.is_doubtful(present, wanted, job_bytes, data_bytes)?,
+            Some(present) => !self.is_doubtful(present, wanted, data_bytes)?,
             None => false,
         };
+        let present = present.map(|present| present.held);
         if serves {
             Ok(present)
         } else {
@@ -129,12 +136,11 @@ impl Chooser {
         wanted: &Wanted<'_>,
         number: impl FnOnce() -> u64,
     ) -> Result<Option<Appointment<'_>>> {
-        let job_bytes = value_bytes(wanted.inputs);
-        if job_bytes < wanted.from_bytes.max(1) {
+        if wanted.job_bytes < wanted.from_bytes.max(1) {
             return Ok(None);
         }
-        let present = present(models, wanted)?;
-        let data_bytes = data_bytes(wanted, job_bytes);
+        let present = present(models, wanted)?.map(|present| present.held);
+        let data_bytes = data_bytes(wanted);
         let held = self.learn(models, wanted, present, data_bytes, number)?;
         let id = held.model().id();
         self.appointed.lock().insert(wanted.family, id);
@@ -158,9 +164,9 @@ impl Chooser {
         // The block cache gives up memory for it until the model is learned.
         let charge = Charge::new(Arc::clone(wanted.budget), MemoryUse::Jobs);
         charge.grow_to((bytes_max.min(data_bytes) * LEARNING_SAMPLES) as usize);
-        let sample = Sample::take(&spread(wanted)?, bytes_max)?;
+        let sample = Sample::take(&spread(wanted)?, wanted.within, bytes_max)?;
         let pause = (sample.taken() as u64).saturating_mul(PAUSE);
-        self.pauses.lock().insert(wanted.family, pause);
+        self.pauses.lock().insert(wanted.keys(), pause);
         let (model, facts, old_bytes) = learn(&sample, wanted.effort, present.as_ref(), data_bytes);
         match (present, old_bytes) {
             (Some(present), Some(old)) if !pays(&model, &facts, old) => Ok(present),
@@ -169,38 +175,71 @@ impl Chooser {
     }
 
     /// Whether it is worth looking for another model than `present`.
-    fn is_doubtful(
-        &self,
-        present: &ModelHold,
-        wanted: &Wanted<'_>,
-        job_bytes: u64,
-        data_bytes: u64,
-    ) -> Result<bool> {
-        {
-            let mut pauses = self.pauses.lock();
-            let pause = pauses.entry(wanted.family).or_insert(0);
-            *pause = pause.saturating_sub(job_bytes);
-            if *pause > 0 {
-                return Ok(false);
-            }
+    fn is_doubtful(&self, present: &Present, wanted: &Wanted<'_>, data_bytes: u64) -> Result<bool> {
+        if self.is_pausing(wanted) {
+            return Ok(false);
         }
+        if present.is_others && wanted.job_bytes >= wanted.from_bytes {
+            return Ok(true);
+        }
+        let present = &present.held;
         let facts = present.facts();
         let could_say_more = facts.sample_bytes.saturating_mul(2) <= sample_bytes(wanted);
         if could_say_more && data_bytes / GROWTH >= facts.data_bytes {
             return Ok(true);
         }
-        let sample = Sample::take(wanted.inputs, CHECK_BYTES)?;
+        let sample = Sample::take(wanted.inputs, wanted.within, CHECK_BYTES)?;
         let codes = code_bytes(present.model(), &sample.values());
         let then = facts.code_bytes as f64 / facts.judged_bytes.max(1) as f64;
         let now = codes as f64 / sample.bytes().max(1) as f64;
         Ok(now > then * (1.0 + GAIN_PERCENT / 100.0))
     }
+
+    /// Counts the job towards the next attempt; whether that is yet to come.
+    fn is_pausing(&self, wanted: &Wanted<'_>) -> bool {
+        let mut pauses = self.pauses.lock();
+        let keys = wanted.keys();
+        let Some(pause) = pauses.get_mut(&keys) else {
+            return false;
+        };
+        *pause = pause.saturating_sub(wanted.job_bytes);
+        let is_pausing = *pause > 0;
+        if !is_pausing {
+            pauses.remove(&keys);
+        }
+        is_pausing
+    }
 }
 
-/// The job's inputs, and tables from across the family's keys.
+impl Wanted<'_> {
+    /// What attempts are counted by.
+    fn keys(&self) -> (u32, Option<Scope>) {
+        let scope = match self.within {
+            Within::Scope(scope) => Some(scope.clone()),
+            Within::All | Within::Outside(_) => None,
+        };
+        (self.family, scope)
+    }
+
+    /// Whether `file` is one that a model for these keys is learned from, or that shows which one they have.
+    fn is_of(&self, file: &FileMeta) -> bool {
+        let around = || prefix_around(file, self.scope_bytes);
+        match self.within {
+            Within::All => true,
+            Within::Scope(scope) => around() == Some(scope.first()),
+            Within::Outside(scopes) => {
+                let is_one = |prefix| scopes.binary_search_by(|scope| scope.first().cmp(prefix));
+                around().is_none_or(|prefix| is_one(prefix).is_err())
+            }
+        }
+    }
+}
+
+/// The job's inputs, and tables from across the keys wanted.
 fn spread(wanted: &Wanted<'_>) -> Result<Vec<Arc<Table>>> {
     let mut tables = wanted.inputs.to_vec();
-    let files: Vec<_> = wanted.version.files().map(|(_, file)| file).collect();
+    let files = wanted.version.files().map(|(_, file)| file);
+    let files: Vec<_> = files.filter(|file| wanted.is_of(file)).collect();
     for file in files
         .iter()
         .step_by(files.len().div_ceil(SAMPLED_TABLES_MAX).max(1))
@@ -213,37 +252,85 @@ fn spread(wanted: &Wanted<'_>) -> Result<Vec<Arc<Table>>> {
     Ok(tables)
 }
 
-/// Bytes of the values of `tables`.
-fn value_bytes(tables: &[Arc<Table>]) -> u64 {
-    let held = |table: &Arc<Table>| table.properties().raw_value_size;
-    tables.iter().map(held).sum()
+/// The model that keys have now.
+struct Present {
+    held: ModelHold,
+    /// Other keys than a scope's have it, too.
+    is_others: bool,
 }
 
-/// The family's model: that of its newest table whose model has the effort wanted.
-fn present(models: &Arc<ModelStore>, wanted: &Wanted<'_>) -> Result<Option<ModelHold>> {
-    let mut newest: HashMap<u64, u64> = HashMap::new();
-    for (_, file) in wanted.version.files() {
-        if let Some(id) = file.model() {
-            let number = newest.entry(id).or_default();
-            *number = file.number.max(*number);
+/// Which tables name a model.
+#[derive(Default)]
+struct Users {
+    /// The newest of those that are of the keys wanted, and of all.
+    newest: (u64, u64),
+    /// The prefix of the scope that the first of them is in.
+    prefix: Option<Vec<u8>>,
+    /// They are in several.
+    is_mixed: bool,
+}
+
+impl Users {
+    fn add(&mut self, file: &FileMeta, wanted: &Wanted<'_>) {
+        if wanted.is_of(file) {
+            self.newest.0 = file.number.max(self.newest.0);
+        }
+        self.newest.1 = file.number.max(self.newest.1);
+        let around = prefix_around(file, wanted.scope_bytes);
+        match (around, &self.prefix) {
+            (Some(prefix), None) => self.prefix = Some(prefix.to_vec()),
+            (Some(prefix), Some(known)) if prefix == known.as_slice() => {}
+            _ => self.is_mixed = true,
         }
     }
-    let mut ids: Vec<(u64, u64)> = newest.into_iter().map(|(id, n)| (n, id)).collect();
+
+    /// Whether it is a model for `wanted`: a scope's own or what it shares with others; outside of scopes what
+    /// is shared.
+    fn serve(&self, wanted: &Wanted<'_>) -> bool {
+        match wanted.within {
+            Within::All => true,
+            Within::Scope(_) => self.newest.0 > 0 || self.is_mixed,
+            Within::Outside(_) => self.is_mixed || drumlin_base::bug!("scope-lends-its-model"),
+        }
+    }
+}
+
+/// The model of the newest table with the keys wanted whose model has the effort wanted; for a scope without one that
+/// of the newest table of many scopes.
+fn present(models: &Arc<ModelStore>, wanted: &Wanted<'_>) -> Result<Option<Present>> {
+    let mut users: HashMap<u64, Users> = HashMap::new();
+    for (_, file) in wanted.version.files() {
+        if let Some(id) = file.model() {
+            users.entry(id).or_default().add(file, wanted);
+        }
+    }
+    users.retain(|_, users| users.serve(wanted));
+    let mut ids: Vec<_> = users.iter().map(|(id, by)| (by.newest, *id)).collect();
     ids.sort_unstable_by(|a, b| b.cmp(a));
     for (_, id) in ids {
         let held = models.hold(id)?;
         if held.facts().effort == wanted.effort {
-            return Ok(Some(held));
+            let is_mixed = users.get(&id).is_some_and(|users| users.is_mixed);
+            let is_others = is_mixed && matches!(wanted.within, Within::Scope(_));
+            return Ok(Some(Present { held, is_others }));
         }
     }
     Ok(None)
 }
 
-/// Bytes of the values of the whole family, estimated from the job's inputs: values to file bytes.
-fn data_bytes(wanted: &Wanted<'_>, job_bytes: u64) -> u64 {
-    let files: u64 = wanted.inputs.iter().map(|table| table.size()).sum();
-    let rest = wanted.version.bytes_total() as f64 / files.max(1) as f64;
-    (job_bytes as f64 * rest.max(1.0)) as u64
+/// Bytes of the values of all keys wanted, estimated from the job's inputs: values to file bytes.
+fn data_bytes(wanted: &Wanted<'_>) -> u64 {
+    let inputs = wanted.inputs.iter();
+    let files: f64 = inputs
+        .map(|table| table.size() as f64 * wanted.within.share_of(table))
+        .sum();
+    let all = wanted.version.files().map(|(_, file)| file);
+    let all: u64 = all
+        .filter(|file| wanted.is_of(file))
+        .map(|file| file.size)
+        .sum();
+    let rest = all as f64 / files.max(1.0);
+    (wanted.job_bytes as f64 * rest.max(1.0)) as u64
 }
 
 fn sample_bytes(wanted: &Wanted<'_>) -> u64 {

@@ -9,6 +9,8 @@ use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind};
 use drumlin_base::{InternalIterator, Result, SEQNO_MAX};
 use drumlin_table::{Table, TableReadOptions};
 
+use super::scope::Within;
+
 /// Bytes of values that are taken from one place.
 const RUN_BYTES: usize = 16 << 10;
 /// Learning keeps this many bytes of notes for each value, so a small value counts for as much.
@@ -24,20 +26,22 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// About `bytes_max` bytes of values from `tables`, fewer when they hold fewer; more only by as much as
-    /// the last value is too long.
+    /// About `bytes_max` bytes of values of the keys `within` from `tables`, fewer when they hold fewer; more only by as
+    /// much as the last value is too long.
     ///
     /// # Errors
     /// `Corruption`, `Io` of reading a table.
-    pub(super) fn take(tables: &[Arc<Table>], bytes_max: u64) -> Result<Self> {
+    pub(super) fn take(tables: &[Arc<Table>], within: Within<'_>, bytes_max: u64) -> Result<Self> {
         let mut sample = Self::default();
-        let held = |table: &Arc<Table>| table.properties().raw_value_size;
-        let total: u64 = tables.iter().map(held).sum();
+        let held =
+            |table: &Arc<Table>| table.properties().raw_value_size as f64 * within.share_of(table);
+        let held: Vec<f64> = tables.iter().map(held).collect();
+        let total: f64 = held.iter().sum();
         let mut due = 0;
-        for table in tables {
-            let share = bytes_max as f64 * (held(table) as f64 / total.max(1) as f64);
-            let whole = (total <= bytes_max).then_some(bytes_max);
-            sample.take_from(table, share as usize, whole, &mut due)?;
+        for (table, held) in tables.iter().zip(held) {
+            let share = bytes_max as f64 * (held / total.max(1.0));
+            let whole = (total <= bytes_max as f64).then_some(bytes_max);
+            sample.take_from(table, within, share as usize, whole, &mut due)?;
         }
         Ok(sample)
     }
@@ -48,6 +52,7 @@ impl Sample {
     fn take_from(
         &mut self,
         table: &Table,
+        within: Within<'_>,
         share: usize,
         whole: Option<u64>,
         due: &mut usize,
@@ -56,16 +61,20 @@ impl Sample {
             fill_cache: false,
             ..TableReadOptions::default()
         });
-        cursor.seek_to_first();
+        match within.first() {
+            None => cursor.seek_to_first(),
+            Some(first) => cursor.seek(&seek_key(first, SEQNO_MAX)),
+        }
         if let Some(bytes_max) = whole {
             // The sizes that tables record are partly estimates: they may hold more.
             let room = (bytes_max as usize).saturating_sub(self.taken());
-            self.run(&mut cursor, room, usize::MAX);
+            self.run(&mut cursor, within, room, usize::MAX);
             return cursor.status();
         }
         let places = (share / RUN_BYTES).max(1);
         let run = (share / places).max(1);
-        let starts = table.key_samples(places - 1);
+        let mut starts = table.key_samples(places - 1);
+        starts.retain(|key| within.has(key));
         for start in std::iter::once(None).chain(starts.iter().map(Some)) {
             *due += run;
             let owed = due.saturating_sub(self.taken());
@@ -75,20 +84,31 @@ impl Sample {
             if let Some(key) = start {
                 cursor.seek(&seek_key(key, SEQNO_MAX));
             }
-            self.run(&mut cursor, run.min(owed), RUN_ENTRIES);
+            self.run(&mut cursor, within, run.min(owed), RUN_ENTRIES);
             cursor.status()?;
         }
         Ok(())
     }
 
-    fn run(&mut self, cursor: &mut impl InternalIterator, bytes: usize, entries: usize) {
+    fn run(
+        &mut self,
+        cursor: &mut impl InternalIterator,
+        within: Within<'_>,
+        bytes: usize,
+        entries: usize,
+    ) {
         let end = self.taken().saturating_add(bytes);
         for _ in 0..entries {
             if !cursor.valid() || self.taken() >= end {
                 return;
             }
-            let kind = split_internal(cursor.key()).map(|(_, tag)| tag_kind(tag));
-            if kind == Some(ValueKind::Value as u8) {
+            let parts = split_internal(cursor.key());
+            let is_within = parts.is_some_and(|(key, _)| within.has(key));
+            if !is_within && within.first().is_some() {
+                return; // Behind the scope.
+            }
+            let kind = parts.map(|(_, tag)| tag_kind(tag));
+            if is_within && kind == Some(ValueKind::Value as u8) {
                 self.bytes.extend_from_slice(cursor.value());
                 self.ends.push(self.bytes.len());
             }
@@ -148,14 +168,14 @@ mod tests {
         let mut made = TestTables::new(KeyOrder::Bytewise, Rng::new(5));
         let tables = [1, 2].map(|number| table(&mut made, number, 60, VALUE_BYTES));
         for bytes_max in [1, 100_000, 400_000] {
-            let sample = Sample::take(&tables, bytes_max).expect("sound tables");
+            let sample = Sample::take(&tables, Within::All, bytes_max).expect("sound tables");
             let bytes = sample.bytes();
             assert!(
                 bytes > 0 && bytes < bytes_max + VALUE_BYTES as u64,
                 "{bytes}"
             );
         }
-        let sample = Sample::take(&tables, 400_000).expect("sound tables");
+        let sample = Sample::take(&tables, Within::All, 400_000).expect("sound tables");
         let from: Vec<u8> = sample
             .values()
             .iter()
@@ -171,7 +191,7 @@ mod tests {
     fn short_values_come_from_all_over_the_tables() {
         let mut made = TestTables::new(KeyOrder::Bytewise, Rng::new(6));
         let tables = [1, 2].map(|number| table(&mut made, number, 250, 4000));
-        let sample = Sample::take(&tables, 200_000).expect("sound tables");
+        let sample = Sample::take(&tables, Within::All, 200_000).expect("sound tables");
         assert!(
             (150_000..=204_000).contains(&sample.bytes()),
             "{}",
@@ -181,7 +201,7 @@ mod tests {
             let within = |value: &&[u8]| value.first().is_some_and(|n| n / 63 == quarter);
             assert!(sample.values().iter().any(within), "{quarter}");
         }
-        let all = Sample::take(&tables, u64::MAX).expect("sound tables");
+        let all = Sample::take(&tables, Within::All, u64::MAX).expect("sound tables");
         assert!(all.bytes() > sample.bytes());
     }
 
@@ -189,7 +209,7 @@ mod tests {
     fn of_small_values_no_more_are_taken_than_may_be_noted() {
         let mut tables = TestTables::new(KeyOrder::Bytewise, Rng::new(7));
         let table = table(&mut tables, 1, 20_000, 4);
-        let sample = Sample::take(&[table], 64 << 10).expect("sound");
+        let sample = Sample::take(&[table], Within::All, 64 << 10).expect("sound");
         let count = sample.values().len();
         assert!((900..=1100).contains(&count), "{count}");
     }
