@@ -191,6 +191,7 @@ fn searchable_tables_survive() {
     survive("searchable", &Script { steps }, |files| {
         let mut options = options(files);
         options.family.table_format = Some(TableFormat::Searchable);
+        options.family.scope_bytes = Some(2);
         options
     });
 }
