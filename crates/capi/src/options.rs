@@ -212,6 +212,7 @@ impl OpenOptions {
             levels_max: self.fields.num_levels.map(levels),
             recorded: self.recorded_options(),
             table_format: self.table_format,
+            scope_bytes: None,
             tuning: Some(self.tuning()),
         })
     }
