@@ -141,6 +141,7 @@ pub const BUGS: &[Bug] = &[
     bug("laid-out-with-range-tombstones", "engine/read/resident", "faults:model::plain_tables"),
     bug("later-range-tombstones-on-top", "memtable", "range_tombstones"),
     bug("later-wal-windows-shifted", "fs", "faults:kill9::a_process_killed_with_large"),
+    bug("left-alone-and-written-well", "engine/background/models", "drumlin:background::models::"),
     bug("left-over-piece-read-again", "fs", "drumlin_fs:readahead::"),
     bug("level-property-one-off", "engine/watch/properties", "smoke:properties_and"),
     bug("leveldb-tables-foreign", "engine/files/names", "drumlin:names::"),

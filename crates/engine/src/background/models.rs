@@ -8,7 +8,7 @@ use drumlin_table::{Effort, Table, TableFormat};
 use crate::background::background::Background;
 use crate::caches::models::{Appointment, ModelHold, Scope, Wanted, Within, large_scopes};
 use crate::compaction::output::{JobContext, ScopeModel};
-use crate::compaction::{Leveled, ManualRange, Plan};
+use crate::compaction::{CompactionStyle, Leveled, ManualRange, Plan};
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::store::state::FamilyState;
 use crate::version::Version;
@@ -140,7 +140,11 @@ impl Background {
     /// The plan that writes the next tables of the family again that were written under pressure. None
     /// while the family is as it was when there was no space for that.
     pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
-        if !family.may_have_space() {
+        let settings = family.family.settings();
+        let style = &settings.compaction.style;
+        let is_left_alone = matches!(style, CompactionStyle::Manual | CompactionStyle::Fifo(_))
+            && !drumlin_base::bug!("left-alone-and-written-well");
+        if is_left_alone || !family.may_have_space() {
             return None;
         }
         let fast = self.store.caches.models.fast_ids();
@@ -158,7 +162,6 @@ impl Background {
             begin: Some(file.smallest_user_key()),
             end: Some(file.largest_user_key()),
         };
-        let settings = family.family.settings();
         let options = &settings.compaction;
         let plan = Leveled.plan_manual(&family.version, options, &family.in_flight, &range)?;
         Some(Plan {
@@ -323,6 +326,21 @@ mod tests {
             walk.next();
         }
         assert!(!walk.valid());
+    }
+
+    #[test]
+    fn tables_are_left_alone_where_nothing_is_compacted_unasked() {
+        let options = Options {
+            tuning: Tuning {
+                automatic_compactions: false,
+                ..options().tuning
+            },
+            ..options()
+        };
+        let db = Db::open("/db", options).unwrap();
+        write_cheaply(&db);
+        db.wait_for_background().unwrap();
+        assert!(!db.engine.store.caches.models.fast_ids().is_empty());
     }
 
     #[test]

@@ -10,8 +10,8 @@ use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::background::background::Background;
 use crate::background::compaction_job::Orders;
-use crate::compaction::Plan;
 use crate::compaction::progress::Watcher;
+use crate::compaction::{self, Plan};
 use crate::store::state::State;
 use crate::watch::reason::Reason;
 
@@ -56,10 +56,10 @@ impl Background {
 
     /// Whether a compaction for reads of `family` delays other work.
     fn wants_background(&self, state: &State, family: u32) -> bool {
+        // By the tables: where this work has those below, no plan is found for them.
         let is_l0_due = state.families.get(&family).is_none_or(|family| {
-            let idle = family.version.level(0).iter();
-            let idle = idle.filter(|file| !file.is_compacting()).count();
-            idle >= family.family.settings().compaction.l0_trigger
+            let settings = family.family.settings();
+            compaction::l0_is_due(&family.version, &settings.compaction)
         });
         let mut families = state.families.values();
         let flush_waits = self.store.settings.threads() < 2

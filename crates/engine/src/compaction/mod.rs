@@ -38,7 +38,7 @@ pub(crate) mod within;
 pub(crate) use leveled::Leveled;
 pub use manual::CancelToken;
 pub(crate) use manual::{ManualWork, Piece};
-pub(crate) use pick::{pending_bytes, pick, read_account};
+pub(crate) use pick::{l0_is_due, pending_bytes, pick, read_account};
 pub(crate) use plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Work};
 pub use style::{CompactionStyle, FifoOptions, UniversalOptions};
 

@@ -42,6 +42,18 @@ pub(crate) fn read_account(
     }
 }
 
+/// Whether the flushed tables that no job has are so many that the style will compact them.
+pub(crate) fn l0_is_due(version: &Version, options: &CompactionOptions) -> bool {
+    match &options.style {
+        CompactionStyle::Auto | CompactionStyle::Leveled => {
+            let idle = version.level(0).iter().filter(|file| !file.is_compacting());
+            idle.count() >= options.l0_trigger
+        }
+        CompactionStyle::Universal(limits) => universal::pending_bytes(version, limits) > 0,
+        CompactionStyle::Fifo(_) | CompactionStyle::Manual => false,
+    }
+}
+
 /// Bytes that compactions will have to write until the tree is in the style's shape: the measure that
 /// slows writers.
 pub(crate) fn pending_bytes(version: &Version, options: &CompactionOptions) -> u64 {
