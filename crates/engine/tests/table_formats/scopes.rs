@@ -23,6 +23,9 @@ fn options() -> Options {
     options
 }
 
+/// Makes a record of a kind.
+type Kind = fn(&mut Rng) -> Vec<u8>;
+
 fn order(rng: &mut Rng) -> Vec<u8> {
     let states = ["new", "paid", "shipped", "returned"];
     let state = states[rng.below(4) as usize];
@@ -109,9 +112,11 @@ fn check(db: &Db, rows: &Rows) {
 }
 
 /// By the prefix of their first key: the models that tables name, and whether keys of another prefix are in any.
-fn models(db: &Db) -> BTreeMap<Vec<u8>, (BTreeSet<Option<u64>>, bool)> {
+type Models = BTreeMap<Vec<u8>, (BTreeSet<Option<u64>>, bool)>;
+
+fn models(db: &Db) -> Models {
     let files = Env::system().files;
-    let mut found: BTreeMap<Vec<u8>, (BTreeSet<Option<u64>>, bool)> = BTreeMap::new();
+    let mut found = Models::new();
     for table in db.live_tables(db.default_family()).unwrap() {
         let prefix = table
             .smallest
