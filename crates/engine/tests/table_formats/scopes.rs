@@ -75,8 +75,7 @@ fn put(db: &Db, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
 /// Three collections, the middle one beside others of a few records.
 fn fill(db: &Db, rows: &mut Rows, seed: u64) {
     let mut rng = Rng::new(seed);
-    let kinds: [(&[u8], fn(&mut Rng) -> Vec<u8>); 3] =
-        [(b"\0\x02", order), (b"\0\xFF", prose), (b"\xFF\xFF", path)];
+    let kinds: [(&[u8], Kind); 3] = [(b"\0\x02", order), (b"\0\xFF", prose), (b"\xFF\xFF", path)];
     for (prefix, value) in kinds {
         for number in 0..1500 {
             put(db, rows, key(prefix, number), value(&mut rng));
