@@ -9,6 +9,7 @@ mod bitflip;
 mod fragment;
 mod mend;
 mod reader;
+mod search;
 mod synced;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use drumlin_fs::RandomAccessFile;
 use super::bitflip::{is_unwritten, single_bit};
 use super::fragment::{Found, Header, Place, header_bytes, is_sound, parse};
 use super::mend::{Mended, mend};
+use super::search::{Sign, are_zeros, candidates};
 use super::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, SyncedMark};
 
 /// Where a fragment's type is.
@@ -508,6 +509,10 @@ impl RecordReader {
 
     /// The first sound fragment of this log at or after `from`: offset, place and size.
     fn next_sound(&mut self, from: u64) -> Result<Option<(u64, Place, u64)>> {
+        let sign = match self.is_recyclable() {
+            true => Sign::Number(self.log_number as u32),
+            false => Sign::Type,
+        };
         self.at = from;
         loop {
             let (range, _) = self.block_rest()?;
@@ -518,9 +523,9 @@ impl RecordReader {
             if rest.is_empty() {
                 return Ok(None);
             }
-            for (skipped, tail) in (0..).zip(tails(rest)) {
+            for (skipped, tail) in candidates(rest, sign) {
                 if let Some((place, size)) = self.sound_fragment(tail) {
-                    return Ok(Some((self.at + skipped, place, size)));
+                    return Ok(Some((self.at + skipped as u64, place, size)));
                 }
             }
             self.at += rest.len() as u64;
@@ -558,15 +563,10 @@ impl RecordReader {
             if rest.is_empty() {
                 return Ok(true);
             }
-            if rest.iter().any(|&byte| byte != 0) {
+            if !are_zeros(rest) {
                 return Ok(false);
             }
             self.at += rest.len() as u64;
         }
     }
-}
-
-/// `bytes`, then `bytes` without its first byte, and so on to the last byte.
-fn tails(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    (0..bytes.len()).map_while(|at| bytes.get(at..))
 }
