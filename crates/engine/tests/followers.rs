@@ -2,7 +2,8 @@
 //! moment of it, the one that it says, and goes on; what it was given once can be read on. Method: a writer that cycles
 //! over keys in two families with memtables of the smallest size, makes and drops families, compacts and takes tables in;
 //! each row names the round that wrote it, so that a view must show the rounds up to that of its sequence number and no
-//! other. The writer of another process is this test binary, started again.
+//! other. The writer of another process is this test binary, started again. `DRUMLIN_FOLLOWER_LOOKS` and
+//! `DRUMLIN_FOLLOWER_LIVES` say how often the follower is looked at, and how often the process is killed.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -26,6 +27,10 @@ use drumlin_testkit::memory_dir;
 
 const KEYS: u64 = 500;
 const DIR_VARIABLE: &str = "DRUMLIN_FOLLOWERS_DIR";
+const LOOKS: u64 = 300;
+const LIVES: u64 = 4;
+/// The rounds of a life are as many as this, times one to `LIVES`.
+const LIFE_ROUNDS: usize = 300;
 const ON_DEMAND: FollowOptions = FollowOptions { interval: None };
 
 fn options() -> Options {
@@ -132,6 +137,11 @@ fn moment_of(db: &Db, view: &View) -> u64 {
     shown
 }
 
+/// The number in the environment's `variable`, else `usual`.
+fn times(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
+}
+
 /// Ends the writer, however the test ends.
 struct Stop<'a>(&'a AtomicBool);
 
@@ -166,7 +176,8 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
         let follower = Db::open_follower(dir.path(), options(), own_thread).unwrap();
         let mut held = Vec::new();
         let mut last = 0;
-        for look in 0..300 {
+        let looks = times("DRUMLIN_FOLLOWER_LOOKS", LOOKS);
+        for look in 0..looks {
             let before = acknowledged.load(Ordering::Acquire);
             let lag = match look % 3 {
                 0 => follower.catch_up().unwrap(),
@@ -185,7 +196,7 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
             // Complete up to its number, and nothing of the round behind it.
             assert!(number(shown).is_none_or(|end| view.seqno() < end));
             drop(told);
-            if look % 50 == 0 {
+            if look % (looks / 6).max(1) == 0 {
                 held.push((view, shown));
             }
         }
@@ -245,7 +256,8 @@ fn a_follower_goes_on_over_a_process_that_is_killed() {
     let dir = memory_dir();
     drop(Db::open(dir.path(), options()).unwrap());
     let follower = Db::open_follower(dir.path(), options(), FollowOptions::default()).unwrap();
-    for life in 1..=4 {
+    for life in 0..times("DRUMLIN_FOLLOWER_LIVES", LIVES) {
+        let rounds_max = LIFE_ROUNDS * (1 + life % LIVES) as usize;
         let mut writer = start_writer(dir.path());
         let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         let rounds = lines.filter_map(|line| {
@@ -254,7 +266,7 @@ fn a_follower_goes_on_over_a_process_that_is_killed() {
             round.parse::<u64>().ok()
         });
         let mut shown = 0;
-        for (at, round) in rounds.take(300 * life).enumerate() {
+        for (at, round) in rounds.take(rounds_max).enumerate() {
             if at % 20 == 0 {
                 let lag = follower.catch_up().unwrap();
                 let view = follower.db().view();
