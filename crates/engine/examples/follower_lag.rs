@@ -1,19 +1,22 @@
-//! Prints how far a follower is behind a process that writes as fast as it can: how long ago the writer made the newest write
+//! Prints how far a follower is behind a process that writes as fast as it can, or at a rate: how long ago the writer made the newest write
 //! that the follower shows, looked at every millisecond, and how long a look took.
 //!
-//! `cargo run --release -p drumlin --example follower_lag DIR [seconds]`: DIR is made and written to.
+//! `cargo run --release -p drumlin --example follower_lag DIR [seconds [puts-a-second]]`: DIR is made and written to.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use drumlin::{Db, FollowOptions, Options, Result, WriteBatch, WriteOptions};
 use drumlin_base::rng::Rng;
 
 const VALUE: [u8; 100] = [0x61; 100];
 const KEY_SPACE: u64 = 10_000_000;
+const BATCH_PUTS: u64 = 100;
+/// The shortest time that the writer sleeps, to keep to its rate.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// Of the machine, for both processes.
 fn now_micros() -> u64 {
@@ -21,18 +24,25 @@ fn now_micros() -> u64 {
     now.map_or(0, |now| now.as_micros() as u64)
 }
 
-/// Batches of 100 puts and the time, until the process is ended.
-fn write(dir: &Path) -> Result<()> {
+/// Batches of `BATCH_PUTS` puts and the time, `rate` puts a second, until the process is ended.
+fn write(dir: &Path, rate: u64) -> Result<()> {
     let db = Db::open(dir, Options::default())?;
     let mut rng = Rng::new(1);
-    loop {
+    let begun = Instant::now();
+    for batches in 0_u64.. {
+        let due = Duration::from_secs_f64((batches * BATCH_PUTS) as f64 / rate as f64);
+        let early = due.saturating_sub(begun.elapsed());
+        if early >= PAUSE_MIN {
+            std::thread::sleep(early);
+        }
         let mut batch = WriteBatch::new();
-        for _ in 0..100 {
+        for _ in 0..BATCH_PUTS {
             batch.put(&rng.below(KEY_SPACE).to_be_bytes(), &VALUE)?;
         }
         batch.put(b"now", &now_micros().to_le_bytes())?;
         db.write(batch, &WriteOptions::default())?;
     }
+    Ok(())
 }
 
 fn percentile(sorted: &[u64], share: f64) -> f64 {
@@ -45,8 +55,11 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = arguments.next().ok_or("which directory?")?;
     let dir = Path::new(&dir);
-    let seconds = match arguments.next() {
-        Some(word) if word == "write" => return Ok(write(dir)?),
+    let word = arguments.next();
+    let rate = arguments.next();
+    let rate = rate.map_or(Ok(u64::MAX), |rate| rate.parse())?;
+    let seconds = match word {
+        Some(word) if word == "write" => return Ok(write(dir, rate)?),
         Some(seconds) => seconds.parse()?,
         None => 20,
     };
@@ -54,7 +67,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let follower = Db::open_follower(dir, Options::default(), FollowOptions::default())?;
     let mut writer = Command::new(std::env::current_exe()?)
         .arg(dir)
-        .arg("write")
+        .args(["write", &rate.to_string()])
         .spawn()?;
     let begun = now_micros();
     let (first, mut lags) = (follower.lag().seqno, Vec::new());
