@@ -388,6 +388,7 @@ pub const BUGS: &[Bug] = &[
     bug("work-in-no-time-lost", "engine/watch/pressure", "drumlin:pressure::speed::"),
     bug("work-of-the-level-above", "engine/watch/level_work", "metrics:figures_are"),
     bug("written-cheaply-for-ever", "engine/background/models", "drumlin:background::models::"),
+    bug("yields-to-its-equals", "engine/background/quiet", "drumlin:background::quiet::"),
 ];
 
 /// A bug that no suite can miss: its detection shows that failures are reported. Made by the

@@ -23,6 +23,7 @@ impl Background {
         let watcher: Arc<dyn Watcher> = Arc::new(Yielding {
             background: self.me.clone(),
             family: id,
+            score: plan.score,
             seen: AtomicU64::new(0),
         });
         for (_, file) in plan.files() {
@@ -54,8 +55,8 @@ impl Background {
         }
     }
 
-    /// Whether a compaction for reads of `family` delays other work.
-    fn wants_background(&self, state: &State, family: u32) -> bool {
+    /// Whether a quiet store's compaction of `family` with this `score` delays other work.
+    fn wants_background(&self, state: &State, family: u32, score: f64) -> bool {
         // By the tables: where this work has those below, no plan is found for them.
         let is_l0_due = state.families.get(&family).is_none_or(|family| {
             let settings = family.family.settings();
@@ -64,7 +65,12 @@ impl Background {
         let mut families = state.families.values();
         let flush_waits = self.store.settings.threads() < 2
             && families.any(|family| !family.immutables.is_empty());
-        let is_thread_wanted = || state.idle_threads == 0 && self.best_plan(state).is_some();
+        // What is no more urgent would not be chosen before it, the next time either.
+        let is_more_urgent =
+            |plan: &Plan| plan.score > score || drumlin_base::bug!("yields-to-its-equals");
+        let next = || self.best_plan(state);
+        let is_thread_wanted =
+            || state.idle_threads == 0 && next().is_some_and(|(_, plan)| is_more_urgent(&plan));
         is_l0_due
             || flush_waits
             || !state.manual.requests.is_empty()
@@ -79,10 +85,12 @@ fn is_no_failure(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Shutdown | ErrorKind::NoSpace)
 }
 
-/// Has a compaction for reads end when something else wants the background.
+/// Has a compaction that can wait end when something else wants the background.
 struct Yielding {
     background: Weak<Background>,
     family: u32,
+    /// Its plan's.
+    score: f64,
     /// Changes of the state up to which nothing wanted it.
     seen: AtomicU64,
 }
@@ -100,7 +108,7 @@ impl Watcher for Yielding {
             return Ok(());
         }
         let state = background.store.lock_state();
-        match background.wants_background(&state, self.family) {
+        match background.wants_background(&state, self.family, self.score) {
             true => Err(Error::new(
                 ErrorKind::Shutdown,
                 "a compaction that can wait was given up for writes",
@@ -112,10 +120,12 @@ impl Watcher for Yielding {
 
 #[cfg(test)]
 mod tests {
-    use drumlin_fs::{Env, StrictMemFileSystem};
+    use std::time::Duration;
+
+    use drumlin_fs::{Env, ManualClock, StrictMemFileSystem};
 
     use super::*;
-    use crate::{Db, Options};
+    use crate::{Db, Options, Tuning};
 
     #[test]
     fn a_store_at_rest_is_quiet_though_writers_were_held_back_at_the_last_look() {
@@ -129,5 +139,32 @@ mod tests {
         engine.store.watch.board.allow(1.0);
         assert!(engine.background.is_quiet(&engine.store.lock_state()));
         assert!(engine.store.watch.board.allowed().is_infinite());
+    }
+
+    #[test]
+    fn what_is_no_more_urgent_ends_no_compaction_that_can_wait() {
+        let clock = Arc::new(ManualClock::new(1_700_000_000));
+        let env = Env::system().with_clock(clock.clone());
+        let options = Options {
+            background_threads: Some(0),
+            tuning: Tuning {
+                age_max_seconds: Some(60),
+                ..Tuning::default()
+            },
+            env: env.with_files(Arc::new(StrictMemFileSystem::new())),
+            ..Options::default()
+        };
+        let db = Db::open("/db", options).unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        clock.advance(Duration::from_secs(61));
+        let background = &db.engine.background;
+        let state = db.engine.store.lock_state();
+        let (family, aged) = background
+            .best_plan(&state)
+            .expect("a table that is too old");
+        assert_eq!(aged.reason, Reason::Aged);
+        assert!(!background.wants_background(&state, family, aged.score));
+        assert!(background.wants_background(&state, family, aged.score - 1.0));
     }
 }
