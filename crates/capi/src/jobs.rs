@@ -14,6 +14,7 @@ use drumlin_ffi::bytes;
 use drumlin_ffi::handle::{self, Handle};
 
 use crate::job_stats::JobStats;
+use crate::options::number_of;
 use crate::table_properties::Properties;
 
 /// A handle that is lent to the program.
@@ -297,29 +298,10 @@ fn thread() -> u64 {
 fn compression_of(info: &CompactionInfo) -> u32 {
     let is_new = |number: u64| info.output_tables.iter().any(|it| it.number == number);
     let made = info.properties.iter().find(|(number, _)| is_new(*number));
-    match made.map_or("", |(_, properties)| properties.compression_name.as_str()) {
-        "NoCompression" => 0,
-        "Snappy" => 1,
-        "Zlib" => 2,
-        "BZip2" => 3,
-        "LZ4" => 4,
-        "LZ4HC" => 5,
-        "ZSTD" => 7,
-        _ => 255,
-    }
-}
-
-/// RocksDB's number of a compression.
-fn number_of(codec: Codec) -> u32 {
-    match codec {
-        Codec::None => 0,
-        Codec::Snappy => 1,
-        Codec::Zlib => 2,
-        Codec::Bzip2 => 3,
-        Codec::Lz4 => 4,
-        Codec::Lz4Hc => 5,
-        Codec::Zstd => 7,
-    }
+    let name = made.map(|(_, properties)| properties.compression_name.as_str());
+    let mut all = Codec::ALL.into_iter();
+    let codec = all.find(|codec| Some(codec.property_name()) == name);
+    codec.map_or(255, number_of)
 }
 
 /// RocksDB's number of why a compaction is done, where it has the like of it.
@@ -421,9 +403,11 @@ unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_for_file(
 pub(crate) mod calls {
     use drumlin::{Error, Result};
 
+    use crate::options::number_of;
+
     use super::{
         BlobFile, BlobGarbage, CompactionFile, CompactionJob, FlushJob, Ingested, SealedMemtable,
-        StallChange, Status, Subcompaction, number_of, reason_of, thread,
+        StallChange, Status, Subcompaction, reason_of, thread,
     };
 
     pub(crate) fn status_ptr_get_error(status: &Status) -> Result<()> {

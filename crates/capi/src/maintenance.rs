@@ -633,7 +633,6 @@ pub(crate) mod calls {
         compact_range_cf(db, family, begin, end);
     }
 
-    /// Both ends included, as RocksDB's.
     /// Errors have no place: what cannot be taken out stays, as with RocksDB. So do tables of families with timestamps, and WAL files.
     pub(crate) fn delete_file(db: &Database, name: &CStr) {
         let name = path_of(name);
@@ -651,6 +650,7 @@ pub(crate) mod calls {
         }
     }
 
+    /// Both ends included, as RocksDB's.
     pub(crate) fn delete_file_in_range_cf(
         db: &Database,
         family: Option<&Family>,

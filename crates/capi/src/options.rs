@@ -13,7 +13,7 @@ use drumlin::{
     RateLimit, Result, TableFormat, Timings, Tuning, UniversalOptions,
 };
 use drumlin_base::sync::Mutex;
-use drumlin_table::{ChecksumKind, Codec};
+use drumlin_table::{ChecksumKind, Codec, TableStyle};
 
 use crate::fields::{FifoCompactionOptions, Options as Fields, UniversalCompactionOptions};
 use crate::file_manager::FileManager;
@@ -60,22 +60,19 @@ pub(crate) struct OpenOptions {
     pub(crate) refused: Option<String>,
 }
 
-/// Keys from RocksDB's compression numbers.
+/// The codec with RocksDB's `number`, which is that of its blocks.
 pub(crate) fn codec(number: i32) -> Result<Codec> {
-    Ok(match number {
-        0 => Codec::None,
-        1 => Codec::Snappy,
-        2 => Codec::Zlib,
-        3 => Codec::Bzip2,
-        4 => Codec::Lz4,
-        5 => Codec::Lz4Hc,
-        7 => Codec::Zstd,
-        other => {
-            let message =
-                format!("compression={other}: use none, Snappy, LZ4 or zstd (0, 1, 4, 7)");
-            return Err(Error::not_supported(message));
-        }
+    let id = u8::try_from(number).ok();
+    let found = id.and_then(|id| Codec::from_id(id, TableStyle::RocksDb).ok());
+    found.ok_or_else(|| {
+        let message = format!("compression={number}: use none, Snappy, LZ4 or zstd (0, 1, 4, 7)");
+        Error::not_supported(message)
     })
+}
+
+/// RocksDB's number of a codec.
+pub(crate) fn number_of(codec: Codec) -> u32 {
+    codec.id(TableStyle::RocksDb).map_or(0, u32::from)
 }
 
 /// RocksDB's sizes of a write buffer.

@@ -55,18 +55,22 @@ impl Background {
             };
             caches.chooser.choose(&caches.models, &wanted, number)
         };
-        let scopes = match effort {
-            Effort::Small => scopes_of(family, plan, &inputs),
+        let has_scopes = match effort {
+            Effort::Small => scope_bytes(family) > 0,
             // These tables will soon be written again.
-            Effort::Fast => Vec::new(),
+            Effort::Fast => false,
+        };
+        let scopes = match has_scopes {
+            true => scopes_of(family, plan, &inputs),
+            false => Vec::new(),
         };
         let (scopes, bytes): (Vec<Scope>, Vec<u64>) = scopes.into_iter().unzip();
         let rest = value_bytes(&inputs).saturating_sub(bytes.iter().sum());
         let mut held = Vec::new();
-        let others = match (scope_bytes(family), scopes.is_empty()) {
-            (0, _) => choose(Within::All, rest)?,
-            (_, false) if rest == 0 => None,
-            _ => choose(Within::Outside(&scopes), rest)?,
+        let others = match has_scopes {
+            false => choose(Within::All, rest)?,
+            true if rest == 0 && !scopes.is_empty() => None,
+            true => choose(Within::Outside(&scopes), rest)?,
         };
         writer.model = others.as_ref().map(|held| Arc::clone(held.model()));
         held.extend(others);
@@ -211,15 +215,15 @@ fn value_bytes<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> u64 {
 
 /// How many first bytes of the family's keys name a scope; 0 where it has none.
 fn scope_bytes(family: &Family) -> usize {
-    family.options.scope_bytes.unwrap_or(0)
+    // The versions of a key, each a key here, are judged together.
+    match family.options.order.timestamp_bytes() {
+        0 => family.options.scope_bytes.unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The scopes of which `plan` has enough for a model of their own, ascending, each with the bytes of its values.
 fn scopes_of(family: &Family, plan: &Plan, inputs: &[Arc<Table>]) -> Vec<(Scope, u64)> {
-    // The versions of a key, each a key here, are judged together.
-    if scope_bytes(family) == 0 || family.options.order.timestamp_bytes() > 0 {
-        return Vec::new();
-    }
     let files = plan.files().map(|(_, file)| &**file);
     let inputs: Vec<_> = files.zip(inputs).collect();
     let from_bytes = family.settings().tuning.shared_model_from_bytes;
@@ -233,6 +237,8 @@ mod tests {
 
     use super::*;
     use crate::Db;
+    use crate::background::compaction_job::{Orders, begin};
+    use crate::compaction::Work;
     use crate::db::engine::Engine;
     use crate::options::settings::{FamilyOptions, Options, ReadOptions, Tuning};
 
@@ -326,6 +332,63 @@ mod tests {
             walk.next();
         }
         assert!(!walk.valid());
+    }
+
+    /// Flushes rows and takes them down while writers are slowed.
+    fn press_down(db: &Db, rows: std::ops::Range<u32>) {
+        let engine = &*db.engine;
+        for (key, value) in rows.map(row) {
+            db.put(key, value).unwrap();
+        }
+        db.flush().unwrap();
+        let plan = {
+            let mut state = engine.store.lock_state();
+            let family = state.family_mut(0).unwrap();
+            let range = ManualRange {
+                level: 0,
+                output_level: 6,
+                begin: None,
+                end: None,
+            };
+            let settings = family.family.settings();
+            let options = &settings.compaction;
+            let plan = Leveled.plan_manual(&family.version, options, &family.in_flight, &range);
+            let plan = Plan {
+                reason: Reason::L0Full,
+                work: Work::Rewrite,
+                ..plan.expect("a table in L0")
+            };
+            assert!(begin(family, &plan));
+            plan
+        };
+        engine.store.watch.board.allow(1.0);
+        let orders = Orders::default();
+        engine.background.run_compaction(0, &plan, orders).unwrap();
+        engine.store.watch.board.allow(f64::INFINITY);
+    }
+
+    #[test]
+    fn under_pressure_a_family_of_one_scope_keeps_its_cheap_model() {
+        let scoped = |scope_bytes| Options {
+            family: FamilyOptions {
+                scope_bytes: Some(scope_bytes),
+                ..options().family
+            },
+            ..options()
+        };
+        for scope_bytes in [0, 3] {
+            let db = Db::open("/db", scoped(scope_bytes)).unwrap();
+            press_down(&db, 0..4000);
+            let first = named(&db.engine);
+            let fast = db.engine.store.caches.models.fast_ids();
+            assert!(first[0].is_some_and(|id| fast.contains(&id)), "{first:?}");
+            press_down(&db, 4000..8000);
+            let second = named(&db.engine);
+            assert!(
+                second.iter().all(|id| *id == first[0]),
+                "{scope_bytes}: {first:?}, {second:?}"
+            );
+        }
     }
 
     #[test]

@@ -66,11 +66,11 @@ impl Background {
         let flush_waits = self.store.settings.threads() < 2
             && families.any(|family| !family.immutables.is_empty());
         // What is no more urgent would not be chosen before it, the next time either.
-        let is_more_urgent =
-            |plan: &Plan| plan.score > score || drumlin_base::bug!("yields-to-its-equals");
-        let next = || self.best_plan(state);
+        let is_more_urgent = |(_, plan): (u32, Plan)| {
+            plan.score > score || drumlin_base::bug!("yields-to-its-equals")
+        };
         let is_thread_wanted =
-            || state.idle_threads == 0 && next().is_some_and(|(_, plan)| is_more_urgent(&plan));
+            || state.idle_threads == 0 && self.best_plan(state).is_some_and(is_more_urgent);
         is_l0_due
             || flush_waits
             || !state.manual.requests.is_empty()
