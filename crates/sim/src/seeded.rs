@@ -269,7 +269,7 @@ pub const BUGS: &[Bug] = &[
     bug("reads-reorder-operands", "engine/iter", "sim"),
     bug("recorded-options-untold", "engine/family/settings", "uses:options_kept::what_is_recorded"),
     bug("records-unaligned", "table/plain", "drumlin_table:plain::record::"),
-    bug("recovered-changes-removed", "engine/store/obsolete", "uses:changes::every_kind"),
+    bug("recovered-changes-removed", "engine/store/obsolete", "uses:changes::damage"),
     bug("redis-all-waits-end-with-one", "redis/state", "beside:suite::clients_that_wait"),
     bug("redis-blind-write-over-a-collection", "redis-store/keyspace", "store:keyspace::a_blind_write"),
     bug("redis-cardinality-outlives-a-change", "redis-store/types/hyperloglog/sketch", "drumlin_redis_store:types::hyperloglog::"),

@@ -80,6 +80,7 @@ fn set_family(engine: &Engine, family: &Arc<Family>, options: &[(&str, &str)]) -
         if drumlin_base::bug!("options-set-one-by-one") {
             for option in options {
                 by_name::change_family(next, format, &[*option])?;
+                next.derive(engine.store.caches.budget.limit_bytes());
                 family.set_settings(next.clone());
             }
         }
