@@ -314,6 +314,8 @@ pub const BUGS: &[Bug] = &[
     bug("removal-pauses-end-at-once", "engine/maintenance/pause", "uses:set_options::no_file_goes"),
     bug("removed-range-takes-its-end", "engine/compaction/stream", "drumlin:stream_tests::"),
     bug("removed-wal-poisons", "engine/wal/log", "faults:copies::a_wal_given_up"),
+    bug("repair-forgets-families-without-tables", "engine/maintenance/repair_families", "uses:repaired::a_family"),
+    bug("repair-gives-ids-again", "engine/maintenance/repair", "uses:repaired::a_dropped"),
     bug("repair-skips-a-wal", "engine/maintenance/repair", "smoke:the_newest"),
     bug("repair-turns-ages-round", "engine/maintenance/repair", "smoke:the_newest"),
     bug("replay-takes-what-began-later", "engine/wal/replay", "faults:follower::a_wal_that_begins"),

@@ -17,6 +17,7 @@ pub(crate) mod moment_files;
 pub(crate) mod pause;
 pub(crate) mod repair;
 pub(crate) mod repair_blobs;
+mod repair_families;
 pub(crate) mod set_options;
 mod timestamps;
 pub(crate) mod verify;

@@ -3,12 +3,12 @@
 //! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
 //! newest sequence number; damaged ones are moved to the folder `lost`, never deleted, with the
 //! models that tables there may name. The WAL
-//! files stay and are replayed by the next open. Blob files that a sound table refers to stay, the
+//! files stay and are replayed by the next open; `repair_families` says which families there are. Blob files that a sound table refers to stay, the
 //! others go to `lost` too; values of one that is damaged throughout are reported as missing when they are
 //! read. Limit: a table that a compaction had already
 //! replaced, and that a crash kept from being deleted, comes back; so may keys deleted since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,11 +28,12 @@ use crate::db::identity::stored_identity;
 use crate::family::column_family::DEFAULT_FAMILY;
 use crate::files::names::{self, FileName};
 use crate::maintenance::repair_blobs::{self, FamilyBlobs, References};
+use crate::maintenance::repair_families::{self, Families, Signs};
 use crate::options::file as options_file;
 use crate::options::settings::{DirectoryFormat, Options};
 use crate::options::vintage::Vintage;
 use crate::version::{
-    NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions, refuse_tables_elsewhere,
+    NewFile, Profile, Told, VersionEdit, VersionSet, VersionSetOptions, refuse_tables_elsewhere,
 };
 
 /// The result of a repair.
@@ -110,6 +111,8 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
             error.context("no table can be read, so nothing would be left; nothing was changed")
         );
     }
+    let wals = repairer.wals(&listing)?;
+    let families = repairer.families(&found, &wals)?;
     for (path, error) in damaged {
         repairer.lose(&path, error)?;
     }
@@ -125,8 +128,8 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     }
     repairer.keep_models(&found)?;
     repairer.put_aside_manifests(&listing)?;
-    let oldest_wal = repairer.oldest_wal(&listing)?;
-    repairer.rebuild(found, accounts.families, highest, oldest_wal)?;
+    let oldest_wal = wals.first().map_or(0, |&(number, _)| number);
+    repairer.rebuild(families, found, accounts.families, (highest, oldest_wal))?;
     Ok(repairer.report)
 }
 
@@ -297,39 +300,73 @@ impl Repairer<'_> {
         files.sync_dir(self.dir)
     }
 
-    /// The lowest number of a WAL file that is there; 0 for none. Those before it were removed
-    /// because tables hold what was in them.
-    fn oldest_wal(&self, listing: &[PathBuf]) -> Result<u64> {
-        let elsewhere = match &self.options.wal_dir {
-            Some(wal_dir) => self.options.env.files.list(wal_dir)?,
-            None => Vec::new(),
+    /// The WAL files that are there, by number. What was in those before them is in tables: they were removed.
+    fn wals(&self, listing: &[PathBuf]) -> Result<Vec<(u64, PathBuf)>> {
+        let of = |dir: &Path, listing: &[PathBuf]| {
+            let numbers = listing.iter().filter_map(|name| FileName::parse(name));
+            let wals = numbers.filter_map(|name| match name {
+                FileName::Wal(number) => Some((number, names::wal(dir, number))),
+                _ => None,
+            });
+            wals.collect::<Vec<_>>()
         };
-        let names = listing.iter().chain(&elsewhere);
-        let wals = names.filter_map(|name| match FileName::parse(name)? {
-            FileName::Wal(number) => Some(number),
-            _ => None,
-        });
-        Ok(wals.min().unwrap_or(0))
+        let mut wals = of(self.dir, listing);
+        if let Some(wal_dir) = &self.options.wal_dir {
+            wals.extend(of(wal_dir, &self.options.env.files.list(wal_dir)?));
+        }
+        wals.sort();
+        Ok(wals)
     }
 
-    /// Writes a MANIFEST of the tables `found` and of their blob files.
+    /// Which families there are, by the sound tables `found`, the `wals` and what else the directory has.
+    fn families(&self, found: &[Found], wals: &[(u64, PathBuf)]) -> Result<Families> {
+        let files = &self.options.env.files;
+        let mut in_wal = BTreeSet::new();
+        for (number, path) in wals {
+            repair_families::written_in(files.open(path)?, *number, &mut in_wal);
+        }
+        let stored = options_file::read_newest(&**files, self.dir).ok().flatten();
+        let named = |families: Vec<options_file::FamilySection>| {
+            families.into_iter().map(|family| family.name).collect()
+        };
+        let tables = found.iter().map(|table| {
+            let (id, name) = &table.family;
+            (table.file.number, (*id, name.as_str()), &table.order)
+        });
+        Families::find(&Signs {
+            told: &Told::by_the_manifest(&**files, self.dir)?,
+            tables: tables.collect(),
+            in_wal,
+            options: stored.map(|file| named(file.families)),
+            given: &self.options.family.order,
+        })
+    }
+
+    /// Writes a MANIFEST of `families` with the tables `found` and their blob files. No new file takes a number up to
+    /// `highest`, which old ones have.
     fn rebuild(
         &mut self,
+        families: Families,
         found: Vec<Found>,
         blobs: FamilyBlobs,
-        highest: u64,
-        oldest_wal: u64,
+        (highest, oldest_wal): (u64, u64),
     ) -> Result<()> {
-        let families = self.families_of(&found);
-        let mut set = self.empty_set(&families, highest, oldest_wal)?;
+        let mut set = self.empty_set(&families, oldest_wal)?;
+        set.numbers().mark_used(highest);
         let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
-        for &id in families.keys() {
+        for &id in families.by_id.keys() {
             let mut edit = VersionEdit::of_family(id);
             edit.log_number =
                 Some(oldest_wal + u64::from(drumlin_base::bug!("repair-skips-a-wal")));
             edits.insert(id, edit);
         }
-        self.add_tables(found, &mut edits);
+        if families.highest > 0 && !drumlin_base::bug!("repair-gives-ids-again") {
+            // The WAL may have writes of families that are gone.
+            set.mark_family_id_used(families.highest);
+            let edit = edits.entry(0).or_default();
+            edit.max_column_family = Some(families.highest);
+        }
+        self.add_tables(found, &families, &mut edits);
         self.add_blobs(blobs, &mut edits);
         set.log_and_apply(edits.into_values().collect())?;
         if let (Profile::RocksDb, Some(id)) =
@@ -339,49 +376,36 @@ impl Repairer<'_> {
             set.set_db_id(&id);
             set.copy()?.write(&*self.options.env.files, self.dir)?;
         }
-        self.report.families = families.into_values().map(|(name, _)| name).collect();
+        let families = families.by_id.into_values();
+        self.report.families = families.map(|(name, _)| name).collect();
         Ok(())
     }
 
-    /// The families that the tables name, by id, with their orders; the default one always.
-    fn families_of(&self, found: &[Found]) -> BTreeMap<u32, (String, KeyOrder)> {
-        let default = found.iter().find(|table| table.family.0 == 0);
-        let order = default.map_or(&self.options.family.order, |table| &table.order);
-        let mut families = BTreeMap::from([(0, (DEFAULT_FAMILY.to_owned(), order.clone()))]);
-        for table in found {
-            let (id, name) = table.family.clone();
-            families.entry(id).or_insert((name, table.order.clone()));
-        }
-        families
-    }
-
-    /// A new MANIFEST of `families` without tables. No new file takes a number up to `highest`, which old ones have.
-    fn empty_set(
-        &self,
-        families: &BTreeMap<u32, (String, KeyOrder)>,
-        highest: u64,
-        oldest_wal: u64,
-    ) -> Result<VersionSet> {
-        let (default, default_order) = &families[&0];
+    /// A new MANIFEST of `families` without tables.
+    fn empty_set(&self, families: &Families, oldest_wal: u64) -> Result<VersionSet> {
         let set_options = VersionSetOptions {
             profile: self.profile,
-            families: vec![(default.clone(), default_order.clone())],
+            families: vec![families.by_id[&0].clone()],
             check_tables: true,
         };
         let files = Arc::clone(&self.options.env.files);
         let mut set = VersionSet::create(files, self.dir, &set_options)?;
-        set.numbers().mark_used(highest);
-        for (&id, (name, order)) in families.range(1..) {
+        for (&id, (name, order)) in families.by_id.range(1..) {
             // Ids are given out in turn: the families in between were dropped.
             set.mark_family_id_used(id - 1);
             let given = set.add_family(name, order.clone(), oldest_wal)?;
-            assert_eq!(given, id, "a family keeps the id that its tables name");
+            assert_eq!(given, id, "a family keeps its id");
         }
         Ok(set)
     }
 
     /// Adds the tables to the edits of their families, the oldest first: lower epochs are older.
-    fn add_tables(&mut self, mut found: Vec<Found>, edits: &mut BTreeMap<u32, VersionEdit>) {
+    fn add_tables(
+        &mut self,
+        mut found: Vec<Found>,
+        families: &Families,
+        edits: &mut BTreeMap<u32, VersionEdit>,
+    ) {
         found.sort_by_key(|table| table.file.largest_seqno);
         if drumlin_base::bug!("repair-turns-ages-round") {
             found.reverse();
@@ -389,8 +413,9 @@ impl Repairer<'_> {
         for table in found {
             self.report.tables += 1;
             self.report.entries += table.entries;
-            let edit = edits.get_mut(&table.family.0);
-            let edit = edit.expect("each family of a table has an edit");
+            let family = families.of_tables.get(&table.file.number);
+            let edit = family.and_then(|family| edits.get_mut(family));
+            let edit = edit.expect("each table has a family, and each family an edit");
             edit.new_files.push((0, table.file));
         }
     }

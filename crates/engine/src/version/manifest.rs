@@ -69,31 +69,6 @@ fn missing_current(files: &dyn FileSystem, dir: &Path) -> Result<Error> {
     Ok(Error::corruption(message).with_file(&names::current(dir)))
 }
 
-/// Refuses a directory whose MANIFEST, the newest where CURRENT names none, names tables of a
-/// family, none of which is there: they are in a data path elsewhere, which shows in nothing else.
-///
-/// # Errors
-/// `NotSupported`; `Io`.
-pub(crate) fn refuse_tables_elsewhere(files: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let numbers = match locate_manifest(files, dir) {
-        Ok(number) => number.into_iter().collect(),
-        Err(error) if error.is_corruption() => {
-            let listing = files.list(dir)?;
-            let manifests = listing
-                .iter()
-                .filter_map(|name| match FileName::parse(name)? {
-                    FileName::Manifest(number) => Some(number),
-                    _ => None,
-                });
-            // Those before the newest name tables that are gone since.
-            manifests.max().into_iter().collect::<Vec<_>>()
-        }
-        Err(error) => return Err(error),
-    };
-    let mut numbers = numbers.into_iter();
-    numbers.try_for_each(|number| super::recover::refuse_tables_elsewhere(files, dir, number))
-}
-
 /// Whether `dir` holds data. The first MANIFEST alone does not count: creating a database was cut
 /// short before CURRENT was written.
 fn holds_a_database(files: &dyn FileSystem, dir: &Path) -> Result<bool> {

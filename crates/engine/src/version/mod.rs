@@ -30,6 +30,7 @@ mod section_wals;
 mod set;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use blob_file::{BlobFile, BlobTotals};
 pub use blob_garbage::excess_garbage;
@@ -42,10 +43,12 @@ pub use history::{History, MOMENTS_MAX, PastMoment};
 pub use key_ranks::{KeyRanks, Ranked};
 pub use key_walk::{KeyCounts, KeyWalk};
 pub use levels::Version;
-pub(crate) use manifest::refuse_tables_elsewhere;
 pub use manifest::{ManifestCopy, locate_manifest};
 pub use numbers::{FileNumbers, JobFiles};
 pub use open::{RecoveredInfo, VersionSetOptions};
 pub use recover::{DEFAULT_FAMILY, OrderOf, find_table};
 pub use section_wals::SectionWals;
 pub use set::{NewTables, VersionSet};
+#[cfg(test)]
+pub(crate) use told::ToldFamily;
+pub(crate) use told::{Told, refuse_tables_elsewhere};

@@ -3,7 +3,7 @@
 //! Nothing on disk is changed. Every record is decoded, checked and applied in memory before any of
 //! it is believed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use drumlin_fs::FileSystem;
 use super::family_versions::FamilyVersions;
 use super::manifest_tail::{EditGroup, ManifestTail};
 use super::{BlobFileAddition, History, Version, VersionBuilder, VersionEdit};
-use crate::files::names::{self, FileName};
+use crate::files::names;
 use crate::wal::record::{Later, RecordReader, Verdict};
 
 /// The family every database has.
@@ -389,7 +389,7 @@ pub(super) fn check_table(
 
 /// Refuses a family none of whose `tables` is in `dir`, though it has some. A single other data path
 /// shows in nothing else: tables there are called of path 0, too.
-fn refuse_all_missing(
+pub(super) fn refuse_all_missing(
     files: &dyn FileSystem,
     dir: &Path,
     family: &str,
@@ -410,48 +410,6 @@ fn refuse_all_missing(
         ))
         .with_file(dir)),
     }
-}
-
-/// Refuses a directory where a family has tables by MANIFEST `number`, and none of them is there. Tables
-/// named by a damaged MANIFEST may be gone for good reason: it counts where no table at all is there.
-///
-/// # Errors
-/// `NotSupported`; `Io`.
-pub(super) fn refuse_tables_elsewhere(
-    files: &dyn FileSystem,
-    dir: &Path,
-    number: u64,
-) -> Result<()> {
-    let is_table = |name: &PathBuf| matches!(FileName::parse(name), Some(FileName::Table(_)));
-    if files.list(dir)?.iter().any(is_table) && read_families(files, dir, number).is_err() {
-        return Ok(());
-    }
-    let mut families: BTreeMap<u32, (String, BTreeSet<u64>)> = BTreeMap::new();
-    let mut reader = RecordReader::new(files.open(&names::manifest(dir, number))?, 0);
-    while let Ok(Some(record)) = reader.read() {
-        let Ok(edit) = VersionEdit::decode(record.payload) else {
-            continue;
-        };
-        let (name, tables) = families.entry(edit.column_family).or_default();
-        if let Some(added) = edit.add_family {
-            *name = added;
-        }
-        for (_, gone) in &edit.deleted_files {
-            tables.remove(gone);
-        }
-        tables.extend(edit.new_files.iter().map(|(_, table)| table.number));
-        if edit.drop_family {
-            families.remove(&edit.column_family);
-        }
-    }
-    for (id, (name, tables)) in families {
-        let name = match id {
-            0 => DEFAULT_FAMILY,
-            _ => &name,
-        };
-        refuse_all_missing(files, dir, name, tables.into_iter())?;
-    }
-    Ok(())
 }
 
 pub(super) fn check_blob_file(

@@ -58,6 +58,8 @@ mod read_compaction;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]
+mod repaired;
+#[cfg(test)]
 mod set_options;
 #[cfg(test)]
 mod sizes_and_removal;

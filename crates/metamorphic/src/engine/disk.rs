@@ -134,7 +134,11 @@ impl Disk {
     pub(super) fn remove(&self, dir: &Path) -> drumlin::Result<()> {
         let files = self.file_system();
         for name in files.list(dir)? {
-            files.remove(&dir.join(name))?;
+            let path = dir.join(name);
+            match files.info(&path)?.is_dir {
+                true => self.remove(&path)?, // `lost`, of a repair.
+                false => files.remove(&path)?,
+            }
         }
         files.remove_dir(dir)
     }
