@@ -45,6 +45,7 @@ mod price;
 mod reads;
 mod sizes;
 mod store;
+mod union;
 mod validator;
 mod views;
 mod walk;

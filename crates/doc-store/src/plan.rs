@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_doc::{Document, Near, Path, PlaceKind};
+use drumlin_doc::{Document, Kind, Near, Path, PlaceKind};
 
 use crate::catalog::Collection;
 use crate::index::Index;
@@ -22,14 +22,63 @@ pub enum Access {
     Index(Arc<Index>, Vec<Range>),
     /// What an index of places has around a point, the nearest first.
     Near(Arc<Index>, Arc<Around>),
+    /// Each of these, which are none themselves; what several of them have comes once.
+    Union(Vec<Access>),
 }
 
 impl Access {
-    /// The index that is looked at.
-    pub fn index(&self) -> Option<&Arc<Index>> {
+    /// What is looked at one after another: itself, but for a union.
+    pub fn parts(&self) -> &[Self] {
         match self {
+            Self::Union(parts) => parts,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// The indexes that are looked at.
+    pub fn indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.parts().iter().filter_map(|part| match part {
             Self::Index(index, _) | Self::Near(index, _) => Some(index),
-            Self::Ids(_) | Self::Collection(_) => None,
+            Self::Ids(_) | Self::Collection(_) | Self::Union(_) => None,
+        })
+    }
+
+    /// As `explain` tells it.
+    fn explain(&self, direction: &str, out: &mut drumlin_doc::Builder) {
+        match self {
+            Self::Ids(_) => {
+                out.str("stage", "IDHACK");
+            }
+            Self::Collection(_) => {
+                out.str("stage", "COLLSCAN").str("direction", direction);
+            }
+            Self::Near(index, around) => {
+                out.str("stage", around.stage())
+                    .document("keyPattern", Document(&index.key))
+                    .str("indexName", &index.name);
+                out.bool("isMultiKey", index.is_multikey());
+            }
+            Self::Index(index, ranges) => {
+                out.str("stage", "FETCH").open(Kind::Document, "inputStage");
+                out.str("stage", "IXSCAN")
+                    .str("indexName", &index.name)
+                    .document("keyPattern", Document(&index.key));
+                out.bool("isMultiKey", index.is_multikey())
+                    .bool("isUnique", index.unique)
+                    .bool("isSparse", index.sparse);
+                out.str("direction", direction)
+                    .count("ranges", ranges.len() as u64)
+                    .close();
+            }
+            Self::Union(parts) => {
+                out.str("stage", "OR").open(Kind::Array, "inputStages");
+                for (at, part) in parts.iter().enumerate() {
+                    out.open(Kind::Document, at.to_string());
+                    part.explain(direction, out);
+                    out.close();
+                }
+                out.close();
+            }
         }
     }
 }
@@ -85,32 +134,6 @@ impl Plan {
         } else {
             "forward"
         };
-        match &self.access {
-            Access::Ids(_) => {
-                out.str("stage", "IDHACK");
-            }
-            Access::Collection(_) => {
-                out.str("stage", "COLLSCAN").str("direction", direction);
-            }
-            Access::Near(index, around) => {
-                out.str("stage", around.stage())
-                    .document("keyPattern", Document(&index.key))
-                    .str("indexName", &index.name);
-                out.bool("isMultiKey", index.is_multikey());
-            }
-            Access::Index(index, ranges) => {
-                out.str("stage", "FETCH")
-                    .open(drumlin_doc::Kind::Document, "inputStage");
-                out.str("stage", "IXSCAN")
-                    .str("indexName", &index.name)
-                    .document("keyPattern", Document(&index.key));
-                out.bool("isMultiKey", index.is_multikey())
-                    .bool("isUnique", index.unique)
-                    .bool("isSparse", index.sparse);
-                out.str("direction", direction)
-                    .count("ranges", ranges.len() as u64)
-                    .close();
-            }
-        }
+        self.access.explain(direction, out);
     }
 }

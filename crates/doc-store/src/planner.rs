@@ -3,6 +3,7 @@
 //! `_id` equalities are lookups. Otherwise the candidates are each index of which the filter bounds the first field, or whose order is the
 //! sort's, and a range of `_id`, or the whole collection. The cheapest is taken ([`crate::price`]); of equal ones, and in a small
 //! collection, the index with the most fields that are equal to something, then with a range behind them, then in the order of the sort.
+//! An `$or` of which each part has such an index, or a condition on `_id`, is a candidate, too: the union of the best of each.
 //! What a plan finds is always looked at by the filter.
 
 use std::cmp::Reverse;
@@ -21,6 +22,7 @@ use crate::layout::{range_of, under};
 use crate::plan::{Access, Around, Plan, Range};
 use crate::price::{Priced, priced};
 use crate::reads::Reads;
+use crate::union::united;
 
 /// Most ranges of one plan.
 const RANGES_MAX: usize = 1000;
@@ -74,7 +76,15 @@ pub fn plans(
             }
             candidates.sort_by_key(|candidate| Reverse(candidate.score));
             let plans = candidates.into_iter().map(|candidate| candidate.plan);
-            plans.chain([scan(collection, &fields, sort)]).collect()
+            let unions = unions(collection, &fields, &alternatives(filter))?.into_iter();
+            let unions = unions.map(|access| Plan {
+                access,
+                is_reverse: false,
+                is_sorted: sort.is_empty(),
+                is_single: false,
+            });
+            let scan = scan(collection, &fields, sort);
+            plans.chain(unions).chain([scan]).collect()
         }
     };
     priced(reads, collection, plans, limit)
@@ -241,6 +251,76 @@ fn conjunction(filter: &Filter) -> Vec<(&Path, &Test)> {
         Filter::Field(path, test) => vec![(path, test)],
         _ => Vec::new(),
     }
+}
+
+/// The `$or`s that have to be true, whatever else.
+fn alternatives(filter: &Filter) -> Vec<&[Filter]> {
+    match filter {
+        Filter::And(parts) => parts.iter().flat_map(alternatives).collect(),
+        Filter::Or(parts) if parts.len() == 1 => parts.iter().flat_map(alternatives).collect(),
+        Filter::Or(parts) => vec![parts],
+        _ => Vec::new(),
+    }
+}
+
+/// What is looked at for each of `ors` of which every part is served, where `fields` have to be true as well.
+fn unions(
+    collection: &Collection,
+    fields: &[(&Path, &Test)],
+    ors: &[&[Filter]],
+) -> Result<Vec<Access>, Refusal> {
+    let mut found = Vec::new();
+    for parts in ors {
+        let mut served = Vec::with_capacity(parts.len());
+        for part in *parts {
+            match served_part(collection, fields, part)? {
+                Some(access) => served.push(access),
+                None => break,
+            }
+        }
+        if served.len() == parts.len() || drumlin_base::bug!("mongo-or-served-in-part") {
+            found.extend(united(served.into_iter(), RANGES_MAX));
+        }
+    }
+    Ok(found)
+}
+
+/// What is looked at for one part of an `$or`, where `fields` have to be true as well.
+fn served_part(
+    collection: &Collection,
+    fields: &[(&Path, &Test)],
+    part: &Filter,
+) -> Result<Option<Access>, Refusal> {
+    let own = conjunction(part);
+    let all = [&own, fields].concat();
+    let is_by_id = collection.bounds().is_none();
+    if let Some(ids) = ids(&all).filter(|_| is_by_id) {
+        return Ok(Some(Access::Ids(ids)));
+    }
+    let unsorted = Sort::default();
+    let mut best = None;
+    let is_own = |path: &Path| own.iter().any(|(of, _)| *of == path);
+    let indexes = collection.indexes.iter();
+    let indexes = indexes.filter(|index| index.fields.0.iter().any(|(path, _)| is_own(path)));
+    for index in indexes.filter(|index| has_all(index, &all)) {
+        if let Some(candidate) = candidate(index, &all, &unsorted)? {
+            let first = index.fields.0.first();
+            let score = (candidate.score, first.is_some_and(|(path, _)| is_own(path)));
+            if best.as_ref().is_none_or(|(known, _)| *known < score) {
+                best = Some((score, candidate.plan.access));
+            }
+        }
+    }
+    if let Some((_, access)) = best {
+        return Ok(Some(access));
+    }
+    let nested = unions(collection, &all, &alternatives(part))?;
+    if let Some(access) = nested.into_iter().next() {
+        return Ok(Some(access));
+    }
+    let is_bounded = of_field(&all, &Path::new("_id"), true).is_some();
+    let by_id = (is_bounded && is_by_id).then(|| scan(collection, &all, &unsorted).access);
+    Ok(by_id)
 }
 
 /// What is asked of the place at a path.

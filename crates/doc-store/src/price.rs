@@ -11,6 +11,7 @@ use crate::failure::Outcome;
 use crate::layout::range_of;
 use crate::plan::{Access, Plan, Range};
 use crate::reads::Reads;
+use crate::walk::SEEN_MAX;
 
 /// Collections of fewer documents are not worth counting.
 const DOCUMENTS_LEAST: u64 = 1000;
@@ -21,6 +22,8 @@ const WALKED_MAX: u64 = 4096;
 /// What it costs to get a document by an entry of an index, and to sort one, in documents that are walked in order.
 const FETCHED: f64 = 4.0;
 const SORTED: f64 = 2.0;
+/// Entries of a union: a walk remembers each, and refuses to remember twice as many.
+const UNITED_MAX: f64 = SEEN_MAX as f64 / 2.0;
 
 /// A plan and what it is expected to look at.
 #[derive(Clone, Debug)]
@@ -97,39 +100,43 @@ fn found(collection: &Collection, plans: &[Plan], entries: &[u64]) -> f64 {
 /// `share`: how much of what there is is asked for.
 fn cost(plan: &Plan, entries: f64, share: f64) -> f64 {
     let each = match plan.access {
-        Access::Index(..) => FETCHED,
+        Access::Index(..) | Access::Union(_) => FETCHED,
         _ => 1.0,
     };
     match plan.is_sorted {
+        _ if matches!(plan.access, Access::Union(_)) && entries > UNITED_MAX => f64::INFINITY,
         true if drumlin_base::bug!("mongo-limits-unpriced") => entries * each,
         true => entries * each * share.min(1.0),
         false => entries * (each + SORTED),
     }
 }
 
-fn counted(reads: &Reads<'_>, collection: &Collection, plans: &[Plan]) -> Outcome<Vec<u64>> {
-    let mut counters: Vec<_> = plans
-        .iter()
-        .map(|plan| Counter::new(collection, plan))
-        .collect();
+fn counted<'p>(reads: &Reads<'_>, collection: &Collection, plans: &'p [Plan]) -> Outcome<Vec<u64>> {
+    let counters = |plan: &'p Plan| -> Vec<_> {
+        let parts = plan.access.parts().iter();
+        parts.map(|part| Counter::new(collection, part)).collect()
+    };
+    let mut counters: Vec<_> = plans.iter().map(counters).collect();
     let mut limit = WALKED_FIRST;
     loop {
-        for counter in &mut counters {
+        for counter in counters.iter_mut().flatten() {
             counter.walk(reads, limit)?;
         }
-        let is_over = counters.iter().any(|counter| counter.is_over);
+        let mut all = counters.iter();
+        let is_over = all.any(|parts| parts.iter().all(|counter| counter.is_over));
         if is_over || limit >= WALKED_MAX {
             break;
         }
         limit *= WALKED_MORE;
     }
-    counters
-        .iter_mut()
-        .map(|counter| counter.all(reads))
-        .collect()
+    let all = counters.iter_mut().map(|parts| {
+        let parts = parts.iter_mut().map(|counter| counter.all(reads));
+        parts.sum()
+    });
+    all.collect()
 }
 
-/// Counts the entries of a plan's ranges.
+/// Counts the entries of a plan's ranges, or of those of a part of it.
 struct Counter<'p> {
     of_index: bool,
     ranges: &'p [Range],
@@ -143,11 +150,17 @@ struct Counter<'p> {
 }
 
 impl<'p> Counter<'p> {
-    fn new(collection: &Collection, plan: &'p Plan) -> Self {
-        let (of_index, ident, ranges) = match &plan.access {
+    fn new(collection: &Collection, access: &'p Access) -> Self {
+        let (of_index, ident, ranges) = match access {
             Access::Index(index, ranges) => (true, index.ident, ranges.as_slice()),
             Access::Collection(ranges) => (false, collection.ident, ranges.as_slice()),
-            Access::Ids(_) | Access::Near(..) => (false, collection.ident, [].as_slice()),
+            Access::Ids(_) | Access::Near(..) | Access::Union(_) => {
+                (false, collection.ident, [].as_slice())
+            }
+        };
+        let walked = match access {
+            Access::Ids(ids) => ids.len() as u64,
+            _ => 0,
         };
         Self {
             of_index,
@@ -156,8 +169,8 @@ impl<'p> Counter<'p> {
             documents: collection.documents(),
             place: 0,
             cursor: None,
-            walked: 0,
-            is_over: false,
+            walked,
+            is_over: walked > 0,
         }
     }
 

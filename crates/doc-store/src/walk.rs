@@ -13,12 +13,14 @@ use crate::plan::{Access, Plan};
 use crate::reads::{Reads, Visit};
 
 /// The most keys of `_id` that a walk remembers, so that a document with several entries comes once.
-const SEEN_MAX: usize = 4 << 20;
+pub(crate) const SEEN_MAX: usize = 4 << 20;
 
 /// See the module. A document that moves in an index between two pieces may come twice or not at all, as of a cursor of MongoDB.
 #[derive(Clone, Debug)]
 pub struct Walk {
     plan: Plan,
+    /// Which part of a union.
+    part: usize,
     /// The range, or the place in the list of keys.
     range: usize,
     /// The key that was the last one, in the range.
@@ -39,6 +41,7 @@ impl Walk {
     pub fn new(plan: Plan) -> Self {
         Self {
             plan,
+            part: 0,
             range: 0,
             after: None,
             seen: HashSet::new(),
@@ -78,7 +81,31 @@ impl Walk {
         visit: &mut Visit<'_>,
     ) -> Outcome<bool> {
         let access = self.plan.access.clone();
-        match &access {
+        let parts = access.parts();
+        while let Some(part) = parts.get(self.part) {
+            let is_last = self.part + 1 == parts.len();
+            if !self.go_on_in(reads, collection, (part, is_last), visit)? {
+                return Ok(false);
+            }
+            if is_last {
+                break;
+            }
+            self.part += 1;
+            self.range = 0;
+            self.after = None;
+        }
+        Ok(true)
+    }
+
+    /// As [`Walk::go_on`], in a part; `is_last` where none follows.
+    fn go_on_in(
+        &mut self,
+        reads: &Reads<'_>,
+        collection: &Collection,
+        (access, is_last): (&Access, bool),
+        visit: &mut Visit<'_>,
+    ) -> Outcome<bool> {
+        match access {
             Access::Ids(ids) => {
                 while let Some(id) = ids.get(self.range) {
                     step()?;
@@ -87,8 +114,8 @@ impl Walk {
                         continue;
                     };
                     self.documents_examined += 1;
-                    if !visit(id, Document(&document))? {
-                        return Ok(self.range == ids.len());
+                    if self.is_new(id, false)? && !visit(id, Document(&document))? {
+                        return Ok(is_last && self.range == ids.len());
                     }
                 }
                 Ok(true)
@@ -112,7 +139,7 @@ impl Walk {
                     while cursor.valid() {
                         step()?;
                         self.after = Some(cursor.key().to_vec());
-                        if !self.show(reads, collection, &access, &cursor, visit)? {
+                        if !self.show(reads, collection, access, &cursor, visit)? {
                             return Ok(false);
                         }
                         self.step(&mut cursor);
@@ -126,7 +153,23 @@ impl Walk {
                 }
                 Ok(true)
             }
+            Access::Union(_) => Err(Error::corruption("a union within a union").into()),
         }
+    }
+
+    /// Whether the document under `id` comes for the first time. `repeats`: whether an index may have it several times.
+    fn is_new(&mut self, id: &[u8], repeats: bool) -> Outcome<bool> {
+        let is_union = matches!(self.plan.access, Access::Union(_));
+        if !repeats && (!is_union || drumlin_base::bug!("mongo-union-shows-twice")) {
+            return Ok(true);
+        }
+        if self.seen.len() >= SEEN_MAX {
+            let text = format!(
+                "a query met more than {SEEN_MAX} documents that several entries of indexes lead to"
+            );
+            return Err(Refusal::new(Code::MemoryLimit, text).into());
+        }
+        Ok(self.seen.insert(id.to_vec()))
     }
 
     /// The range that is walked now.
@@ -178,6 +221,9 @@ impl Walk {
         let Access::Index(index, _) = access else {
             let id = cursor.key().get(4..).ok_or_else(damaged)?;
             self.documents_examined += 1;
+            if !self.is_new(id, false)? {
+                return Ok(true);
+            }
             let document = form::decode(id, cursor.try_value()?)?;
             return visit(id, Document(&document));
         };
@@ -185,17 +231,8 @@ impl Walk {
         let id = index
             .id_of(cursor.key(), cursor.try_value()?)
             .ok_or_else(damaged)?;
-        if index.is_multikey() {
-            if self.seen.len() >= SEEN_MAX {
-                let text = format!(
-                    "a walk of the index {} met more than {SEEN_MAX} documents with arrays",
-                    index.name
-                );
-                return Err(Refusal::new(Code::MemoryLimit, text).into());
-            }
-            if !self.seen.insert(id.to_vec()) {
-                return Ok(true);
-            }
+        if !self.is_new(id, index.is_multikey())? {
+            return Ok(true);
         }
         let document = reads.document_of(collection, (&index.name, id))?;
         self.documents_examined += 1;

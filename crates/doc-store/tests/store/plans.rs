@@ -1,5 +1,6 @@
 //! Goal: no index that a hint could name is much better than the plan that is chosen. Method: queries over fields of many and few values,
-//! with and without sorts and limits; each by its plan and by every hint, with the documents counted that each looks at.
+//! with and without sorts and limits; each by its plan and by every hint, with the documents counted that each looks at. An `$or` looks at
+//! what its parts have, if that is less.
 
 use std::sync::Arc;
 
@@ -82,6 +83,14 @@ fn query(rng: &mut Rng) -> (Filter, Sort, u64) {
         r#"{"_id": -1}"#,
     ];
     let sort = sorts[rng.below(sorts.len() as u64) as usize];
+    if rng.one_in(4) {
+        let (b, d) = (rng.below(900), rng.below(DOCUMENTS / 3));
+        let id = rng.below(DOCUMENTS);
+        conditions.push(format!(
+            r#""$or": [{{"b": {b}}}, {{"d": {{"$gt": {d}, "$lt": {}}}}}, {{"_id": {id}, "c": 1}}]"#,
+            d + 9
+        ));
+    }
     let filter = doc(&format!("{{{}}}", conditions.join(", ")));
     let limit = [u64::MAX, 1, 20][rng.below(3) as usize];
     (
@@ -96,7 +105,7 @@ fn work(store: &Store, plan: Plan, filter: &Filter, limit: u64) -> u64 {
     let reads = store.reads();
     let collection = reads.collection(&name()).expect("a collection");
     let each = match plan.access {
-        Access::Index(..) => 4,
+        Access::Index(..) | Access::Union(_) => 4,
         _ => 1,
     };
     let ends_early = plan.is_sorted;
@@ -137,4 +146,47 @@ fn no_hint_is_much_better_than_the_plan() {
     let (worst, after) = (&ratios[0], &ratios[QUERIES as usize / 50]);
     assert!(worst.0 <= 10.0, "{}: {}", worst.0, worst.1);
     assert!(after.0 <= 2.0, "{}: {}", after.0, after.1);
+}
+
+#[test]
+fn an_or_is_the_union_of_what_its_parts_look_at() {
+    let store = open(Arc::new(StrictMemFileSystem::new())).expect("opens");
+    fill(&store);
+    let examined = |filter: &str| {
+        let filter = doc(filter);
+        let filter = Filter::new(Document(&filter)).expect("a filter");
+        let reads = store.reads();
+        let collection = reads.collection(&name()).expect("a collection");
+        let plan = plan(&reads, &collection, &filter, &Sort::default(), u64::MAX).expect("a plan");
+        let is_union = matches!(plan.access, Access::Union(_));
+        let mut walk = Walk::new(plan);
+        let mut found = 0;
+        walk.go_on(&reads, &collection, &mut |_, document| {
+            found += u64::from(filter.matches(document)?);
+            Ok(true)
+        })
+        .expect("reads");
+        (is_union, found, walk.documents_examined)
+    };
+    let served =
+        r#"{"$or": [{"d": 5}, {"d": 6}, {"_id": 7}, {"_id": 18, "b": {"$gte": 0}}, {"a": 99}]}"#;
+    assert_eq!(examined(served), (true, 7, 7)); // 18, whose `d` is 6, is met twice and looked at once.
+    // All of one index: its ranges.
+    let (is_union, found, examined_documents) =
+        examined(r#"{"$or": [{"d": 5}, {"d": {"$lte": 5}}]}"#);
+    assert_eq!((is_union, found, examined_documents), (false, 18, 18));
+    let nested = r#"{"c": 1, "$or": [{"d": 5}, {"$or": [{"b": 1, "d": 7}, {"_id": {"$lt": 2}}]}]}"#;
+    assert!(examined(nested).2 < 20);
+    // A part without an index, or as many documents as all.
+    for filter in [
+        r#"{"$or": [{"d": 5}, {"none": 1}]}"#,
+        r#"{"$or": [{"d": {"$gte": 0}}, {"a": 1}]}"#,
+    ] {
+        let (is_union, _, examined_documents) = examined(filter);
+        assert_eq!(
+            (is_union, examined_documents),
+            (false, DOCUMENTS),
+            "{filter}"
+        );
+    }
 }

@@ -222,12 +222,11 @@ fn walk(walking: &mut Walking, name: &Name, reads: &Reads<'_>, batch: &mut Batch
         .collection(name)
         .filter(|collection| collection.uuid == walking.uuid);
     let collection = collection.ok_or_else(|| killed("the collection"))?;
-    if let Some(index) = walking.walk.plan().access.index()
-        && !collection
-            .indexes
-            .iter()
-            .any(|known| std::sync::Arc::ptr_eq(known, index))
-    {
+    let is_there = |index| {
+        let mut known = collection.indexes.iter();
+        known.any(|known| std::sync::Arc::ptr_eq(known, index))
+    };
+    if !walking.walk.plan().access.indexes().all(is_there) {
         return Err(killed("an index").into());
     }
     if let Some(document) = walking.pending.take() {
