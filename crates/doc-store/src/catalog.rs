@@ -6,10 +6,10 @@ use std::sync::Arc;
 use drumlin::{Error, Result};
 use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use drumlin_doc::{Builder, Document, Kind, validate};
+use drumlin_doc::{Builder, Document, Kind, Refusal, validate};
 
 use crate::geo::PlaceOptions;
-use crate::index::{Index, Partial, fields_of};
+use crate::index::{Building, Entry, Index, Partial, fields_of};
 use crate::layout::{ENTRY, Ident};
 use crate::options::{Bounds, CollectionOptions};
 
@@ -75,6 +75,8 @@ pub struct Collection {
     pub uuid: [u8; 16],
     /// Its secondary indexes; of a capped collection also that of `_id`, as the first.
     pub indexes: Vec<Arc<Index>>,
+    /// An index that is being built: writers keep it up, nobody else knows of it.
+    pub(crate) building: Option<Arc<Building>>,
     /// What it was made with.
     pub options: CollectionOptions,
     pub(crate) counts: Arc<Counts>,
@@ -102,6 +104,41 @@ impl Collection {
         self.indexes
             .iter()
             .skip(usize::from(self.bounds().is_some()))
+    }
+
+    /// The indexes that writers keep up: its own, and then one that is being built.
+    pub(crate) fn kept_up(&self) -> impl Iterator<Item = &Arc<Index>> + Clone {
+        let building = self.building.as_ref();
+        let building = building.filter(|_| !drumlin_base::bug!("mongo-built-index-not-kept-up"));
+        self.indexes
+            .iter()
+            .chain(building.map(|building| &building.index))
+    }
+
+    /// Gives the index that is being built up for `why`, if it is `index`; a writer's refusal otherwise.
+    pub(crate) fn give_up(&self, index: &Arc<Index>, why: Refusal) -> Result<(), Refusal> {
+        let mut building = self.building.iter();
+        match building.find(|building| Arc::ptr_eq(&building.index, index)) {
+            Some(building) => {
+                building.fail(why);
+                Ok(())
+            }
+            None => Err(why),
+        }
+    }
+
+    /// The entries of a document in an index that writers keep up, and whether one of its fields has an array. One that is being
+    /// built is given up where it cannot have the document.
+    pub(crate) fn entries(
+        &self,
+        index: &Arc<Index>,
+        document: Document<'_>,
+        id_key: &[u8],
+    ) -> Result<(Vec<Entry>, bool), Refusal> {
+        index.entries(document, id_key).or_else(|why| {
+            self.give_up(index, why)?;
+            Ok((Vec::new(), false))
+        })
     }
 
     /// Its bounds, if it is capped.
@@ -206,6 +243,7 @@ impl Collection {
             ident: ident_of(entry).ok_or_else(damaged)?,
             uuid: uuid.ok_or_else(damaged)?,
             indexes,
+            building: None,
             counts: Arc::default(),
         })
     }

@@ -10,7 +10,7 @@ use crate::pace::Pace;
 use crate::store::Store;
 
 impl Store {
-    /// Refuses a change that brings a key of a unique index that another document has.
+    /// Refuses a change that brings a key of a unique index that another document has; one that is being built is given up.
     pub(crate) fn refuse_duplicates(
         &self,
         collection: &Collection,
@@ -18,16 +18,15 @@ impl Store {
         after: Option<Document<'_>>,
         pace: Pace,
     ) -> Outcome<()> {
-        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
+        for (index, change) in collection.kept_up().zip(&changes.of_indexes) {
             for entry in change.new.iter().filter(|_| index.unique) {
                 let found =
                     self.db
                         .get_cf(&self.families.index, &entry.key, &pace.read_options())?;
                 if found.is_some() {
                     let document = after.unwrap_or(Document::EMPTY);
-                    return Err(index
-                        .duplicate(&collection.name.to_string(), document)
-                        .into());
+                    let why = index.duplicate(&collection.name.to_string(), document);
+                    collection.give_up(index, why)?;
                 }
             }
         }
@@ -42,7 +41,7 @@ impl Store {
         batch: &mut WriteBatch,
     ) -> Outcome<()> {
         let family = self.families.index.id();
-        for (index, change) in collection.indexes.iter().zip(&changes.of_indexes) {
+        for (index, change) in collection.kept_up().zip(&changes.of_indexes) {
             if change.is_multikey {
                 self.mark_multikey(index, batch)?;
             }
@@ -79,10 +78,10 @@ impl Changes {
         id_key: &[u8],
     ) -> Outcome<Self> {
         let mut of_indexes = Vec::new();
-        for index in &collection.indexes {
-            let (mut old, _) = index.entries(before, id_key)?;
+        for index in collection.kept_up() {
+            let (mut old, _) = collection.entries(index, before, id_key)?;
             let (mut new, is_multikey) = match after {
-                Some(after) => index.entries(after, id_key)?,
+                Some(after) => collection.entries(index, after, id_key)?,
                 None => (Vec::new(), false),
             };
             let stays: Vec<Entry> = old

@@ -21,7 +21,7 @@ impl Store {
     /// `NamespaceNotFound`, `NamespaceExists`, `InvalidNamespace`; of the engine.
     pub fn convert_to_capped(&self, from: &Name, to: &Name, bounds: Bounds) -> Outcome<()> {
         check_name(to)?;
-        let _catalog = self.locks.catalog();
+        let _catalog = self.catalog_after_builds(&|it| [from, to].contains(&&it.name));
         let refuse = |code, text: String| Err(Refusal::new(code, text).into());
         let Some(source) = self.collection(from) else {
             let text = format!("source collection {from} does not exist");

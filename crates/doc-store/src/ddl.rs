@@ -1,49 +1,23 @@
 //! Changes of the catalog: each is one batch, after which readers see it whole.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use drumlin::{ReadOptions, WriteBatch};
-use drumlin_base::sync::atomic::{AtomicBool, Ordering};
-use drumlin_doc::{Builder, Code, Document, Kind, Refusal, step};
+use drumlin::WriteBatch;
+use drumlin_doc::{Code, Refusal};
 
 use crate::catalog::{Catalog, Collection, Name};
 use crate::failure::Outcome;
-use crate::form;
-use crate::geo::PlaceOptions;
-use crate::index::{Index, Partial, fields_of};
-use crate::layout::{
-    BUILDING, Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of,
-};
+use crate::index::{Building, Index};
+use crate::layout::{Ident, MULTIKEY, NEXT_IDENT, count_keys, entry_key, mark_key, range_of};
+use crate::locks::CatalogLock;
 use crate::options::CollectionOptions;
 use crate::store::Store;
 use crate::views;
 
-/// Bytes of one batch of an index that is built.
+/// Bytes of one batch of an index that is built, or of a collection that is converted.
 pub(crate) const BUILD_BYTES: usize = 1 << 20;
-/// Most indexes of a collection, that of `_id` counted.
-const INDEXES_MAX: usize = 64;
 /// Longest name of a collection with its database.
 const NAME_BYTES_MAX: usize = 255;
-
-/// An index to be made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewIndex {
-    /// Its name.
-    pub name: String,
-    /// Its key: a document.
-    pub key: Vec<u8>,
-    /// See [`Index`].
-    pub unique: bool,
-    /// See [`Index`].
-    pub sparse: bool,
-    /// A filter: only documents that match have entries.
-    pub partial: Option<Vec<u8>>,
-    /// See [`Index`].
-    pub expire_after_seconds: Option<u32>,
-    /// See [`Index`].
-    pub place_options: PlaceOptions,
-}
 
 /// Refuses names that there cannot be.
 pub(crate) fn check_name(name: &Name) -> Result<(), Refusal> {
@@ -75,7 +49,54 @@ pub(crate) fn check_name(name: &Name) -> Result<(), Refusal> {
     }
 }
 
+/// The refusal of what needs a collection that is not there.
+pub(crate) fn missing(name: &Name) -> Refusal {
+    Refusal::new(
+        Code::NamespaceNotFound,
+        format!("ns does not exist: {name}"),
+    )
+}
+
 impl Store {
+    /// Takes the catalog once no index is being built of the collections that `is_meant` picks.
+    pub(crate) fn catalog_after_builds(
+        &self,
+        is_meant: &dyn Fn(&Collection) -> bool,
+    ) -> CatalogLock<'_> {
+        self.catalog_when_built(is_meant, &|_| ())
+    }
+
+    /// As [`Store::catalog_after_builds`], for who drops them: the builds give up.
+    pub(crate) fn catalog_without_builds(
+        &self,
+        is_meant: &dyn Fn(&Collection) -> bool,
+    ) -> CatalogLock<'_> {
+        self.catalog_when_built(is_meant, &|building| {
+            let text = "the index build was given up: its collection is dropped";
+            building.fail(Refusal::new(Code::IndexBuildAborted, text));
+        })
+    }
+
+    fn catalog_when_built(
+        &self,
+        is_meant: &dyn Fn(&Collection) -> bool,
+        tell: &dyn Fn(&Building),
+    ) -> CatalogLock<'_> {
+        loop {
+            let held = self.locks.catalog();
+            let catalog = self.catalog();
+            let mut meant = catalog.iter().filter(|it| is_meant(it));
+            let Some((ident, building)) =
+                meant.find_map(|it| Some((it.ident, it.building.as_ref()?)))
+            else {
+                return held;
+            };
+            tell(building);
+            drop(held);
+            self.locks.wait_for_build(ident);
+        }
+    }
+
     /// Makes an empty collection; whether it was not there before.
     ///
     /// # Errors
@@ -140,6 +161,7 @@ impl Store {
             ident,
             uuid,
             indexes,
+            building: None,
             options,
             counts: Arc::default(),
         })
@@ -154,14 +176,8 @@ impl Store {
         name: &Name,
         change: impl FnOnce(&mut CollectionOptions) -> Result<(), Refusal>,
     ) -> Outcome<()> {
-        let _catalog = self.locks.catalog();
-        let missing = || {
-            Refusal::new(
-                Code::NamespaceNotFound,
-                format!("ns does not exist: {name}"),
-            )
-        };
-        let collection = self.collection(name).ok_or_else(missing)?;
+        let _catalog = self.catalog_after_builds(&|it| it.name == *name);
+        let collection = self.collection(name).ok_or_else(|| missing(name))?;
         let _alone = self.locks.alone(collection.ident);
         let mut with = Collection::clone(&collection);
         change(&mut with.options)?;
@@ -179,7 +195,7 @@ impl Store {
     /// # Errors
     /// Of the engine.
     pub fn drop_collection(&self, name: &Name) -> Outcome<Option<usize>> {
-        let _catalog = self.locks.catalog();
+        let _catalog = self.catalog_without_builds(&|it| it.name == *name);
         let Some(collection) = self.collection(name) else {
             return Ok(None);
         };
@@ -194,7 +210,7 @@ impl Store {
     /// `NamespaceNotFound`, `NamespaceExists`, `InvalidNamespace`; `IllegalOperation` for its own name; of the engine.
     pub fn rename_collection(&self, from: &Name, to: &Name, is_replacing: bool) -> Outcome<()> {
         check_name(to)?;
-        let _catalog = self.locks.catalog();
+        let _catalog = self.catalog_after_builds(&|it| [from, to].contains(&&it.name));
         let refuse = |code, text: String| Err(Refusal::new(code, text).into());
         let Some(collection) = self.collection(from) else {
             let text = format!("Source collection {from} does not exist");
@@ -242,7 +258,7 @@ impl Store {
     /// # Errors
     /// Of the engine.
     pub fn drop_database(&self, database: &str) -> Outcome<()> {
-        let _catalog = self.locks.catalog();
+        let _catalog = self.catalog_without_builds(&|it| it.name.database == database);
         let catalog = self.catalog();
         let all: Vec<_> = catalog
             .iter()
@@ -287,136 +303,10 @@ impl Store {
         Ok(())
     }
 
-    fn remove_entries(&self, ident: Ident, batch: &mut WriteBatch) -> Outcome<()> {
+    pub(crate) fn remove_entries(&self, ident: Ident, batch: &mut WriteBatch) -> Outcome<()> {
         let (begin, end) = range_of(ident);
         batch.delete_range_cf(self.families.index.id(), &begin, &end)?;
         batch.delete(&mark_key(MULTIKEY, ident))?;
-        Ok(())
-    }
-
-    /// Makes indexes, one after the other, of a collection that is there; how many it had before and has now, that of `_id`
-    /// counted. One that is there already is passed over. Writers of the collection wait meanwhile; readers do not.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound`, `CannotCreateIndex`, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` where a unique
-    /// index cannot be; of the engine. Those before are made.
-    pub fn create_indexes(&self, name: &Name, wanted: &[NewIndex]) -> Outcome<(usize, usize)> {
-        let _catalog = self.locks.catalog();
-        let missing = || {
-            Refusal::new(
-                Code::NamespaceNotFound,
-                format!("ns does not exist: {name}"),
-            )
-        };
-        let collection = self.collection(name).ok_or_else(missing)?;
-        collection.refuse_view()?;
-        let before = collection.index_count();
-        let _alone = self.locks.alone(collection.ident);
-        for new in wanted {
-            let Some(collection) = self.collection(name) else {
-                return Err(missing().into());
-            };
-            if is_new(&collection, new)? {
-                self.build(&collection, new)?;
-            }
-        }
-        let now = self.collection(name).map_or(before, |it| it.index_count());
-        Ok((before, now))
-    }
-
-    /// Builds an index. Requires: the catalog and the collection are held.
-    fn build(&self, collection: &Collection, new: &NewIndex) -> Outcome<()> {
-        let (fields, places) = fields_of(Document(&new.key), new.place_options)?;
-        let partial = new.partial.as_deref().map(Partial::new).transpose()?;
-        let cannot = |text: &str| Err(Refusal::new(Code::CannotCreateIndex, text).into());
-        if partial.is_some() && new.sparse {
-            return cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options");
-        }
-        if new.expire_after_seconds.is_some() && !places.is_empty() {
-            return cannot("TTL indexes are not supported for indexes of places");
-        }
-        if new.expire_after_seconds.is_some() && fields.0.len() != 1 {
-            return cannot(
-                "TTL indexes are single-field indexes, compound indexes do not support TTL",
-            );
-        }
-        if collection.index_count() + 1 > INDEXES_MAX {
-            let text = format!("add index fails, too many indexes for {}", collection.name);
-            return Err(Refusal::new(Code::CannotCreateIndex, text).into());
-        }
-        let mut batch = WriteBatch::new();
-        let ident = self.new_ident(&mut batch)?;
-        // Until it is done, what a crash leaves is known by this mark.
-        let mark = mark_key(BUILDING, ident);
-        batch.put(&mark, &[])?;
-        self.commit(batch)?;
-        let index = Index {
-            ident,
-            name: new.name.clone(),
-            key: new.key.clone(),
-            fields,
-            place_options: new.place_options.completed(&places),
-            places,
-            unique: new.unique,
-            sparse: new.sparse,
-            partial,
-            expire_after_seconds: new.expire_after_seconds,
-            multikey: AtomicBool::new(false),
-        };
-        let built = self.fill(collection, &index);
-        let mut batch = WriteBatch::new();
-        batch.delete(&mark)?;
-        if let Err(failure) = built {
-            self.remove_entries(ident, &mut batch)?;
-            self.commit(batch)?;
-            return Err(failure);
-        }
-        if index.is_multikey() {
-            batch.put(&mark_key(MULTIKEY, ident), &[])?;
-        }
-        let mut with = collection.clone();
-        with.indexes.push(Arc::new(index));
-        put_entry(&with, &mut batch)?;
-        self.change(batch, |catalog| catalog.with(with))
-    }
-
-    /// Writes the entries of all documents.
-    fn fill(&self, collection: &Collection, index: &Index) -> Outcome<()> {
-        let reads = self.reads();
-        let mut cursor = reads.cursor(false, range_of(collection.ident));
-        let mut batch = WriteBatch::new();
-        let mut own: HashSet<Vec<u8>> = HashSet::new();
-        cursor.seek_to_first();
-        while cursor.valid() {
-            step()?;
-            let id = cursor.key().get(4..).unwrap_or_default();
-            let document = form::decode(id, cursor.try_value()?)?;
-            let (entries, is_multikey) = index.entries(Document(&document), id)?;
-            if is_multikey {
-                index.multikey.store(true, Ordering::Release);
-            }
-            for entry in entries {
-                let is_taken = index.unique
-                    && (!own.insert(entry.key.clone())
-                        || self
-                            .db
-                            .get_cf(&self.families.index, &entry.key, &ReadOptions::default())?
-                            .is_some());
-                if is_taken {
-                    return Err(index
-                        .duplicate(&collection.name.to_string(), Document(&document))
-                        .into());
-                }
-                batch.put_cf(self.families.index.id(), &entry.key, &entry.value)?;
-            }
-            if batch.len() > BUILD_BYTES {
-                self.commit(std::mem::take(&mut batch))?;
-                own.clear();
-            }
-            cursor.next();
-        }
-        cursor.status()?;
-        self.commit(batch)?;
         Ok(())
     }
 
@@ -425,7 +315,7 @@ impl Store {
     /// # Errors
     /// `NamespaceNotFound`; of the engine.
     pub fn drop_indexes(&self, name: &Name, is_meant: &dyn Fn(&Index) -> bool) -> Outcome<usize> {
-        let _catalog = self.locks.catalog();
+        let _catalog = self.catalog_after_builds(&|it| it.name == *name);
         let missing = || Refusal::new(Code::NamespaceNotFound, format!("ns not found {name}"));
         let collection = self.collection(name).ok_or_else(missing)?;
         collection.refuse_view()?;
@@ -464,7 +354,7 @@ impl Store {
     }
 
     /// A number that was never given. Requires: the catalog is held.
-    fn new_ident(&self, batch: &mut WriteBatch) -> Outcome<Ident> {
+    pub(crate) fn new_ident(&self, batch: &mut WriteBatch) -> Outcome<Ident> {
         let damaged = || drumlin::Error::corruption("the next number of the catalog is not whole");
         let ident = match self.db.get(NEXT_IDENT)? {
             Some(stored) => {
@@ -497,47 +387,4 @@ pub(crate) fn put_entry(collection: &Collection, batch: &mut WriteBatch) -> Outc
     }
     batch.put(&key, &entry)?;
     Ok(())
-}
-
-/// Whether there is no such index.
-///
-/// # Errors
-/// Where one of that name or that key is another one.
-fn is_new(collection: &Collection, new: &NewIndex) -> Result<bool, Refusal> {
-    let mut id = Builder::new();
-    id.i32("_id", 1);
-    if new.name == "_id_" || new.key == id.finish() {
-        return Ok(false);
-    }
-    let is_same_key = |key: &[u8]| {
-        let [a, b] = [key, &new.key].map(|key| drumlin_doc::Value {
-            kind: Kind::Document,
-            bytes: key,
-        });
-        drumlin_doc::equal(a, b)
-    };
-    for index in &collection.indexes {
-        let (is_named, is_keyed) = (index.name == new.name, is_same_key(&index.key));
-        let partial = index.partial.as_ref().map(|partial| &partial.given);
-        let of_places = new.place_options.completed(&index.places);
-        let is_same = (index.unique, index.sparse) == (new.unique, new.sparse)
-            && index.place_options == of_places
-            && (partial, index.expire_after_seconds)
-                == (new.partial.as_ref(), new.expire_after_seconds);
-        if is_named && is_keyed && is_same {
-            return Ok(false);
-        }
-        if is_named {
-            let text = format!(
-                "An existing index has the same name as the requested index: {}. It has another key or other options",
-                new.name
-            );
-            return Err(Refusal::new(Code::IndexKeySpecsConflict, text));
-        }
-        if is_keyed {
-            let text = format!("Index already exists with a different name: {}", index.name);
-            return Err(Refusal::new(Code::IndexOptionsConflict, text));
-        }
-    }
-    Ok(true)
 }

@@ -1,5 +1,8 @@
 //! A secondary index: what it is over, and the entries of a document in it.
 
+use std::sync::Arc;
+
+use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_doc::{
     Code, Document, Filter, IndexFields, Kind, Path, PlaceKind, Predicate, Refusal, Test,
@@ -35,6 +38,30 @@ pub struct Index {
     /// Whether a document ever had an array at one of the fields, or a place that is more than a point. It is set before such an entry is written, so that who sees
     /// the entry sees it.
     pub(crate) multikey: AtomicBool,
+}
+
+/// An index that is being built.
+#[derive(Debug)]
+pub(crate) struct Building {
+    pub(crate) index: Arc<Index>,
+    /// Why it will not be.
+    pub(crate) failed: Mutex<Option<Refusal>>,
+}
+
+impl Building {
+    /// Gives it up for `why`, unless it was given up before.
+    pub(crate) fn fail(&self, why: Refusal) {
+        self.failed.lock().get_or_insert(why);
+    }
+
+    /// # Errors
+    /// Why it was given up.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        match &*self.failed.lock() {
+            Some(why) => Err(why.clone()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What documents of a partial index are like.

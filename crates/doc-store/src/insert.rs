@@ -1,6 +1,7 @@
 //! New documents: some at a time, in one batch.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use drumlin::WriteBatch;
 use drumlin_base::sync::atomic::Ordering;
@@ -209,13 +210,7 @@ impl Store {
         name: &Name,
         documents: &[Document<'a>],
         Manner { pace, validation }: Manner,
-    ) -> Outcome<
-        Option<(
-            std::sync::Arc<Collection>,
-            Vec<Result<New<'a>, Refusal>>,
-            Held<'_>,
-        )>,
-    > {
+    ) -> Outcome<Option<(Arc<Collection>, Vec<Result<New<'a>, Refusal>>, Held<'_>)>> {
         loop {
             let Some(collection) = self.collection(name) else {
                 return Ok(None);
@@ -298,11 +293,8 @@ impl Store {
             &new.key,
             &collection.stored(new.document),
         )?;
-        for ((index, entries), multikey) in collection
-            .indexes
-            .iter()
-            .zip(&new.entries)
-            .zip(&new.multikey)
+        for ((index, entries), multikey) in
+            collection.kept_up().zip(&new.entries).zip(&new.multikey)
         {
             if *multikey {
                 self.mark_multikey(index, batch)?;
@@ -328,9 +320,8 @@ fn new<'a>(
         id = collection.next_place().to_be_bytes().to_vec();
     }
     let entries = collection
-        .indexes
-        .iter()
-        .map(|index| index.entries(document, &id));
+        .kept_up()
+        .map(|index| collection.entries(index, document, &id));
     let (entries, multikey) = entries.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     Ok(New {
         document,
@@ -342,12 +333,12 @@ fn new<'a>(
 
 /// The keys of a document in unique indexes.
 fn unique_keys<'a>(collection: &'a Collection, new: &'a New<'_>) -> impl Iterator<Item = &'a [u8]> {
-    let indexes = collection.indexes.iter().zip(&new.entries);
+    let indexes = collection.kept_up().zip(&new.entries);
     let unique = indexes.filter(|(index, _)| index.unique);
     unique.flat_map(|(_, entries)| entries.iter().map(|entry| entry.key.as_slice()))
 }
 
-/// Why a document cannot be there, if it has a key that is taken.
+/// Why a document cannot be there, if it has a key that is taken. A unique index that is being built is given up instead.
 fn conflict(
     collection: &Collection,
     new: &New<'_>,
@@ -364,11 +355,13 @@ fn conflict(
             new.document,
         ));
     }
-    let mut unique = collection
-        .indexes
-        .iter()
+    let unique = collection
+        .kept_up()
         .zip(&new.entries)
         .filter(|(index, _)| index.unique);
-    let found = unique.find(|(_, entries)| entries.iter().any(|entry| is_taken(&entry.key)));
-    found.map(|(index, _)| index.duplicate(&namespace, new.document))
+    let mut taken = unique.filter(|(_, entries)| entries.iter().any(|entry| is_taken(&entry.key)));
+    taken.find_map(|(index, _)| {
+        let why = index.duplicate(&namespace, new.document);
+        collection.give_up(index, why).err()
+    })
 }

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod build;
 mod capped;
 mod catalog;
 mod changes;
@@ -51,8 +52,8 @@ mod views;
 mod walk;
 mod writes;
 
+pub use build::NewIndex;
 pub use catalog::{Catalog, Collection, Name};
-pub use ddl::NewIndex;
 pub use failure::{Failure, Outcome};
 pub use geo::PlaceOptions;
 pub use index::{Index, Partial};

@@ -2,7 +2,8 @@
 //!
 //! A writer has a share of its collection and the keys it changes; it takes all at once, so that nobody waits while they hold
 //! some. Keys are known by a hash: two that meet wait for each other without need. Who holds keys may ask for more and is
-//! refused where they are held; then all are let go and taken anew. What changes the catalog has a collection alone.
+//! refused where they are held; then all are let go and taken anew. What changes the catalog has a collection alone. Who builds an
+//! index has neither while it goes through the documents, but a mark by which those who would change the collection wait.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,6 +30,8 @@ struct State {
     shares: HashMap<Ident, usize>,
     /// Those that somebody has alone, or waits for: nobody else begins there.
     alone: HashSet<Ident>,
+    /// Those of which an index is being built.
+    built: HashSet<Ident>,
 }
 
 /// See the module.
@@ -50,6 +53,13 @@ pub(crate) struct Held<'a> {
 /// A collection that is held alone.
 #[derive(Debug)]
 pub(crate) struct Alone<'a> {
+    locks: &'a Locks,
+    ident: Ident,
+}
+
+/// A collection of which an index is being built.
+#[derive(Debug)]
+pub(crate) struct Built<'a> {
     locks: &'a Locks,
     ident: Ident,
 }
@@ -92,6 +102,20 @@ impl Locks {
             state = self.freed.wait(state);
         }
         Alone { locks: self, ident }
+    }
+
+    /// Marks a collection of which an index is being built. Requires: the catalog is held, and nobody else builds one.
+    pub(crate) fn built(&self, ident: Ident) -> Built<'_> {
+        self.state.lock().built.insert(ident);
+        Built { locks: self, ident }
+    }
+
+    /// Waits until no index of the collection is being built. Requires: the catalog is not held.
+    pub(crate) fn wait_for_build(&self, ident: Ident) {
+        let mut state = self.state.lock();
+        while state.built.contains(&ident) {
+            state = self.freed.wait(state);
+        }
     }
 
     /// Takes the right to change the catalog.
@@ -145,6 +169,13 @@ impl Drop for Held<'_> {
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
         self.locks.state.lock().alone.remove(&self.ident);
+        self.locks.freed.notify_all();
+    }
+}
+
+impl Drop for Built<'_> {
+    fn drop(&mut self) {
+        self.locks.state.lock().built.remove(&self.ident);
         self.locks.freed.notify_all();
     }
 }

@@ -68,6 +68,7 @@ codes! {
     CannotBuildIndexKeys = 201 "CannotBuildIndexKeys",
     InvalidIndexSpecificationOption = 197 "InvalidIndexSpecificationOption",
     QueryFeatureNotAllowed = 224 "QueryFeatureNotAllowed",
+    IndexBuildAborted = 276 "IndexBuildAborted",
     MemoryLimit = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",
     NoPlan = 291 "NoQueryExecutionPlans",
     ApiVersionError = 322 "APIVersionError",

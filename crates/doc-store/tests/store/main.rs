@@ -4,6 +4,7 @@
 #[path = "../../../doc/tests/doc/json.rs"]
 mod json;
 
+mod builds;
 mod capped;
 mod crash;
 mod model;
