@@ -268,6 +268,7 @@ pub const BUGS: &[Bug] = &[
     bug("range-unvalidated", "engine/txn/transaction", "uses:transaction_ranges::"),
     bug("ranks-from-the-next-sample", "engine/version/key_ranks", "uses:counting::counts_hold"),
     bug("read-change-purged", "engine/wal/archive", "uses:changes::changes_go_by"),
+    bug("reader-passes-over-wals-let-go", "engine/version/follow", "faults:follower::a_reader_that_opens_misses"),
     bug("reader-passes-over-what-came-aside", "engine/version/follow", "faults:follower::a_reader_that_opens"),
     bug("reads-never-looked-at-again", "engine/txn/transaction", "uses:optimistic::"),
     bug("reads-reorder-operands", "engine/iter", "sim"),

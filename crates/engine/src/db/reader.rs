@@ -7,8 +7,8 @@
 //! told apart by this: it is the same twice in a row, and nobody changed the directory meanwhile.
 //!
 //! A moment is consistent: the MANIFEST is read until it says no more than was read ([`crate::db::settle`]); the first WAL that
-//! it needs is still there once the WAL files were listed. They go in the order of their numbers, so none of those behind
-//! it has gone. A WAL that was read still begins with a record of its own number: another that is written over it begins
+//! it needs is still there once the WAL files were listed, and nothing was flushed before they were held, so none of those
+//! behind it has gone. A WAL that was read still begins with a record of its own number: another that is written over it begins
 //! at the front. So small ones are copied at once. Whatever had begun by then was replayed. A WAL that began later, under
 //! a name made ahead, may go on where the one before it was filled behind the reader: the moment ends before it. Once they
 //! were replayed, the MANIFEST is looked at again: what a large one has, or one that was made ahead, may be of a time after

@@ -2,6 +2,7 @@
 //!
 //! The MANIFEST is read once, and then read on. A round takes in what is new there, holds the files that its versions need,
 //! and looks at the MANIFEST again: if that says no more than what was flushed and rewritten, what is held is one moment.
+//! Between the list of the WAL files and their being held nothing may have been flushed: a writer lets them go in no order.
 //! So a round costs what changed since the one before, and the WAL, however long the MANIFEST is.
 
 use std::path::Path;
@@ -46,14 +47,19 @@ pub(super) fn read_moment(
     let mut unchecked = Unchecked::All;
     for _ in 0..ROUNDS_MAX {
         let info = versions.needs().with_sections(may_have_sections);
-        let found = held
-            .take_wals(wal_dir, &info)
+        let taken = held.take_wals(wal_dir, &info);
+        look_on(&mut versions, dir)?;
+        if taken.is_ok() && versions.has_let_wals_go() {
+            // They go in no order: one that was gone may be newer than one that was there.
+            unchecked.extend(versions.take_in(&order_of)?);
+            held.release_obsolete(dir, &mut versions);
+            continue;
+        }
+        let found = taken
+            .and_then(|()| held.copy_wals(wal_dir))
             .and_then(|()| unchecked.check(&versions))
             .and_then(|()| held.take_models(dir, &versions));
-        if !versions.look_on()? {
-            let message = "the writer began another MANIFEST";
-            return Err(Error::new(ErrorKind::NotFound, message).with_file(dir));
-        }
+        look_on(&mut versions, dir)?;
         let is_moment = found.is_ok() && !held.is_in_doubt() && !versions.has_changed_aside();
         if is_moment || versions.has_taken_all() {
             return found.map(|()| (versions, info));
@@ -67,6 +73,15 @@ pub(super) fn read_moment(
         held.release_obsolete(dir, &mut versions);
     }
     let message = "a writer changes the files faster than they can be opened";
+    Err(Error::new(ErrorKind::NotFound, message).with_file(dir))
+}
+
+/// Reads what is new in the MANIFEST of `versions`.
+fn look_on(versions: &mut VersionSet, dir: &Path) -> Result<()> {
+    if versions.look_on()? {
+        return Ok(());
+    }
+    let message = "the writer began another MANIFEST";
     Err(Error::new(ErrorKind::NotFound, message).with_file(dir))
 }
 

@@ -105,18 +105,20 @@ impl HeldFiles {
             self.doubt();
         }
         begun.reverse();
-        self.copy_wals(wal_dir, &begun)?;
         *self.begun.lock() = begun;
         *self.ahead.lock() = ahead;
         *self.listed.lock() = Some((wal_dir.to_path_buf(), names));
         Ok(())
     }
 
-    /// Has copies of the WAL files `begun` in place of them, the oldest first, as far as they are small: a writer with small
-    /// memtables writes over one sooner than it is replayed.
-    fn copy_wals(&self, wal_dir: &Path, begun: &[u64]) -> Result<()> {
+    /// Has copies of the WAL files that were taken and had a record in place of them, the oldest first, as far as they are
+    /// small: a writer with small memtables writes over one sooner than it is replayed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn copy_wals(&self, wal_dir: &Path) -> Result<()> {
         let mut left = COPIED_BYTES_MAX;
-        for &wal in begun {
+        for &wal in &*self.begun.lock() {
             let path = names::wal(wal_dir, wal);
             let Some(file) = self.held(&path).filter(|file| file.size() <= left) else {
                 return Ok(());

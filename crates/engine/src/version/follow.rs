@@ -121,6 +121,15 @@ impl VersionSet {
         })
     }
 
+    /// Whether the writer may have let WAL files go since what was taken in: what was read says that families need fewer.
+    pub(crate) fn has_let_wals_go(&self) -> bool {
+        let lets_go = |edit: &VersionEdit| edit.log_number.is_some() || edit.drop_family;
+        self.tail.as_ref().is_some_and(|tail| {
+            tail.pending.iter().flatten().any(lets_go)
+                && !drumlin_base::bug!("reader-passes-over-wals-let-go")
+        })
+    }
+
     /// Whether all that was read was taken in.
     pub(crate) fn has_taken_all(&self) -> bool {
         self.tail

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use drumlin::{
-    Db, Env, FollowOptions, Follower, Options, Result, SstFileWriter, TableWriterOptions,
-    WriteOptions,
+    Db, Env, FollowOptions, Follower, Options, ReadOptions, Result, SstFileWriter,
+    TableWriterOptions, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::{
@@ -235,6 +235,41 @@ fn a_reader_that_opens_has_what_came_before_the_last_write() {
         assert!(!has("first") || has("taken"), "operation {index}");
         assert!(!has("second") || is_gone, "operation {index}");
         assert!(!has("third") || is_new, "operation {index}");
+        if !acts.has_acted() {
+            assert!(index > 10, "a reader does more than {index} operations");
+            return;
+        }
+    }
+}
+
+/// Three WAL files are let go at once: the older two are kept, to be written over, and the newest is removed.
+#[test]
+fn a_reader_that_opens_misses_no_wal_that_went_before_an_older_one() {
+    for index in 1.. {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let primary = Db::open(DIR, options_of(&files, 1)).unwrap();
+        let default = primary.default_family();
+        let other = primary.create_family("other", family_options()).unwrap();
+        let write = &WriteOptions::default();
+        for key in ["first", "second"] {
+            primary.put_cf(&other, key, "1", write).unwrap();
+            primary.put(key, "1").unwrap();
+            primary.flush_cf(default).unwrap();
+        }
+        primary.put_cf(&other, "third", "1", write).unwrap();
+        let watched = FaultFileSystem::over_memory(&memory);
+        let acts = ActsAt::new(index, &primary, |db| db.flush().unwrap());
+        watched.set_observer(Some(Arc::clone(&acts) as _));
+        let files: Arc<dyn FileSystem> = Arc::new(watched.clone());
+        let reader = Db::open_read_only(DIR, options_of(&files, 1));
+        let reader = reader.unwrap_or_else(|error| panic!("operation {index}: {error:?}"));
+        watched.set_observer(None);
+        let other = reader.column_family("other").unwrap();
+        for key in ["first", "second", "third"] {
+            let found = reader.get_cf(&other, key, &ReadOptions::default()).unwrap();
+            assert!(found.is_some(), "operation {index}: {key}");
+        }
         if !acts.has_acted() {
             assert!(index > 10, "a reader does more than {index} operations");
             return;
