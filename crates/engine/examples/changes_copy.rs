@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "a campaign prints")]
 
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -91,11 +92,11 @@ impl Pair {
         Ok(())
     }
 
-    /// Writes and copies until the process is ended.
-    fn write(&self, seed: u64) -> Outcome<()> {
+    /// Writes and copies until the process is ended, or that of `campaign`.
+    fn write(&self, seed: u64, campaign: u32) -> Outcome<()> {
         let mut rng = Rng::new(seed);
         let mut changes = self.store.changes(self.position()?)?;
-        loop {
+        while parent_id() == campaign {
             for _ in 0..ROUND_BATCHES {
                 self.store
                     .write(random_batch(&mut rng)?, &WriteOptions::default())?;
@@ -105,6 +106,7 @@ impl Pair {
             }
             self.take(&mut changes)?;
         }
+        Ok(())
     }
 
     /// How many keys both have, the same ones with the same values, once the copy has all changes.
@@ -163,17 +165,20 @@ fn main() -> Outcome<()> {
     };
     let dir = Path::new(dir);
     if operations == "write" {
-        let seed = rest.first().map_or(Ok(0), |seed| seed.parse())?;
-        return Pair::open(dir)?.write(seed);
+        let [seed, campaign] = rest else {
+            return Err("with which seed, and for which process?".into());
+        };
+        return Pair::open(dir)?.write(seed.parse()?, campaign.parse()?);
     }
     let operations: u64 = operations.parse()?;
+    let campaign = std::process::id().to_string();
     std::fs::create_dir_all(dir)?;
     let (begun, mut rng) = (Instant::now(), Rng::new(1));
     let (mut kills, mut compared) = (0, 0);
     loop {
         let mut writer = Command::new(std::env::current_exe()?)
             .arg(dir)
-            .args(["write", &kills.to_string()])
+            .args(["write", &kills.to_string(), &campaign])
             .spawn()?;
         std::thread::sleep(Duration::from_millis(1 + rng.below(LIFE_MS_MAX)));
         if let Some(status) = writer.try_wait()? {

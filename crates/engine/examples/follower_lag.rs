@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -24,12 +25,12 @@ fn now_micros() -> u64 {
     now.map_or(0, |now| now.as_micros() as u64)
 }
 
-/// Batches of `BATCH_PUTS` puts and the time, `rate` puts a second, until the process is ended.
-fn write(dir: &Path, rate: u64) -> Result<()> {
+/// Batches of `BATCH_PUTS` puts and the time, `rate` puts a second, until the process is ended, or that of `reader`.
+fn write(dir: &Path, rate: u64, reader: u32) -> Result<()> {
     let db = Db::open(dir, Options::default())?;
     let mut rng = Rng::new(1);
     let begun = Instant::now();
-    for batches in 0_u64.. {
+    for batches in (0_u64..).take_while(|_| parent_id() == reader) {
         let due = Duration::from_secs_f64((batches * BATCH_PUTS) as f64 / rate as f64);
         let early = due.saturating_sub(begun.elapsed());
         if early >= PAUSE_MIN {
@@ -59,7 +60,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let rate = arguments.next();
     let rate = rate.map_or(Ok(u64::MAX), |rate| rate.parse())?;
     let seconds = match word {
-        Some(word) if word == "write" => return Ok(write(dir, rate)?),
+        Some(word) if word == "write" => {
+            let reader = arguments.next().ok_or("for which process?")?;
+            return Ok(write(dir, rate, reader.parse()?)?);
+        }
         Some(seconds) => seconds.parse()?,
         None => 20,
     };
@@ -67,7 +71,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let follower = Db::open_follower(dir, Options::default(), FollowOptions::default())?;
     let mut writer = Command::new(std::env::current_exe()?)
         .arg(dir)
-        .args(["write", &rate.to_string()])
+        .args(["write", &rate.to_string(), &std::process::id().to_string()])
         .spawn()?;
     let begun = now_micros();
     let (first, mut lags) = (follower.lag().seqno, Vec::new());

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -27,11 +28,11 @@ fn options() -> Options {
     }
 }
 
-/// Round `n` sets key `n % KEYS` to `n` in both families. Until the process is ended.
-fn write(dir: &Path) -> Result<()> {
+/// Round `n` sets key `n % KEYS` to `n` in both families. Until the process is ended, or that of `reader`.
+fn write(dir: &Path, reader: u32) -> Result<()> {
     let db = Db::open_all_families(dir, options())?;
     let other = db.create_family("other", FamilyOptions::default())?;
-    for round in 0_u64.. {
+    for round in (0_u64..).take_while(|_| parent_id() == reader) {
         let (key, value) = (key_of(round), format!("{round:0>100}"));
         let mut batch = WriteBatch::new();
         batch.put(key.as_bytes(), value.as_bytes())?;
@@ -124,12 +125,13 @@ fn main() -> Outcome<()> {
     };
     let dir = Path::new(dir);
     if times == "write" {
-        return Ok(write(dir)?);
+        let reader = rest.first().ok_or("for which process?")?;
+        return Ok(write(dir, reader.parse()?)?);
     }
     drop(Db::open(dir, options())?);
     let mut writer = Command::new(std::env::current_exe()?)
         .arg(dir)
-        .arg("write")
+        .args(["write", &std::process::id().to_string()])
         .spawn()?;
     let outcome = watch("openings", times.parse()?, || look_by_opening(dir)).and_then(|()| {
         let [times, program] = rest else {

@@ -66,7 +66,7 @@ fn write_round(db: &Db, dir: &Path, round: u64) {
     do_chores(db, dir, round);
 }
 
-/// What comes after the write of round `round`, once or twice.
+/// What comes after the write of round `round`, once or twice. The table to be taken in is made beside `dir`.
 fn do_chores(db: &Db, dir: &Path, round: u64) {
     let other = db.column_family("other").unwrap();
     match round % 700 {
@@ -153,8 +153,9 @@ impl Drop for Stop<'_> {
 
 #[test]
 fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_says() {
-    let dir = memory_dir();
-    let db = Db::open(dir.path(), options()).unwrap();
+    let made = memory_dir();
+    let dir = &made.path().join("db");
+    let db = Db::open(dir, options()).unwrap();
     db.create_family("other", FamilyOptions::default()).unwrap();
     let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
     // The newest sequence number after each round; read by those who know that the round is over.
@@ -163,7 +164,7 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
         let writer = scope.spawn(|| {
             let mut round = 0;
             while !stop.load(Ordering::Acquire) {
-                write_round(&db, dir.path(), round);
+                write_round(&db, dir, round);
                 numbers.lock().push(db.latest_seqno());
                 round += 1;
                 acknowledged.store(round, Ordering::Release);
@@ -173,7 +174,7 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
         let own_thread = FollowOptions {
             interval: Some(Duration::from_millis(1)),
         };
-        let follower = Db::open_follower(dir.path(), options(), own_thread).unwrap();
+        let follower = Db::open_follower(dir, options(), own_thread).unwrap();
         let mut held = Vec::new();
         let mut last = 0;
         let looks = times("DRUMLIN_FOLLOWER_LOOKS", LOOKS);
@@ -206,7 +207,7 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
         assert!(follower.failure().is_none());
         assert!(!writer.is_finished(), "the writer failed");
     });
-    let follower = Db::open_follower(dir.path(), options(), ON_DEMAND).unwrap();
+    let follower = Db::open_follower(dir, options(), ON_DEMAND).unwrap();
     let families = |db: &Db| {
         let families = db.families();
         let names = families.iter().map(|family| family.name().to_owned());
@@ -253,12 +254,13 @@ fn a_follower_goes_on_over_a_process_that_is_killed() {
     if let Some(dir) = std::env::var_os(DIR_VARIABLE) {
         return write_until_killed(Path::new(&dir));
     }
-    let dir = memory_dir();
-    drop(Db::open(dir.path(), options()).unwrap());
-    let follower = Db::open_follower(dir.path(), options(), FollowOptions::default()).unwrap();
+    let made = memory_dir();
+    let dir = &made.path().join("db");
+    drop(Db::open(dir, options()).unwrap());
+    let follower = Db::open_follower(dir, options(), FollowOptions::default()).unwrap();
     for life in 0..times("DRUMLIN_FOLLOWER_LIVES", LIVES) {
         let rounds_max = LIFE_ROUNDS * (1 + life % LIVES) as usize;
-        let mut writer = start_writer(dir.path());
+        let mut writer = start_writer(dir);
         let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         let rounds = lines.filter_map(|line| {
             let line = line.unwrap();
