@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of rust-rocksdb, from crates.io, over Drumlin's librocksdb of that version's interface. Each runs in a process of its
 # own: one that ends its process ends no other. What does not pass must be what `failing.tsv` lists, exactly; a listed test that
-# passes is an error, too, unless it is marked `sometimes`. Needs libclang, for bindgen, and what compiles Snappy, bzip2 and zlib.
+# passes is an error, too. Needs libclang, for bindgen, and what compiles Snappy, bzip2 and zlib.
 #   crates/capi/rust-rocksdb/run.sh [FILTER]    tests with FILTER in their names only; then nothing is missed in the list
 # LIBRARY: built by the caller in place of a development build.
 set -euo pipefail
@@ -62,8 +62,7 @@ fi
 listed() { grep -v '^#' "$here/failing.tsv" | cut -f 1 | { grep -F -- "$filter" || true; } | sort; }
 failed=$(sed -n 's/^failed //p' "$place/results" | sort)
 unlisted=$(comm -23 <(echo "$failed") <(listed) | sed '/^$/d')
-sometimes=$(awk -F'\t' '$3 == "sometimes" { print $1 }' "$here/failing.tsv")
-passing=$(comm -13 <(echo "$failed") <(listed) | { grep -vxF -- "${sometimes:-none}" || true; } | sed '/^$/d')
+passing=$(comm -13 <(echo "$failed") <(listed) | sed '/^$/d')
 echo "rust-rocksdb $version: $(grep -c '^ok ' "$place/results" || true) of $(wc -l < "$place/results") tests pass"
 [ -z "$unlisted" ] || { printf 'fails, and is not listed:\n%s\nits output is in %s\n' "$unlisted" "$TMPDIR"; }
 [ -z "$passing" ] || printf 'listed, and does not fail:\n%s\n' "$passing"

@@ -83,6 +83,7 @@ fn compact(
     let done = db
         .db()
         .compact_files(db.family(family), &numbers, level, &how);
+    db.finish_removal();
     done.map_err(|error| match &options.cancel {
         Some(cancel) if error.kind() == ErrorKind::Aborted && cancel.is_cancelled() => error
             .with_kind(ErrorKind::Incomplete)

@@ -122,10 +122,18 @@ impl Database {
                 let begin = begin.map(|key| timestamps::first(family, key));
                 let end = end.map(|key| timestamps::last(family, key));
                 self.db
-                    .compact_range_until(family, begin.as_deref(), end.as_deref(), &cancel)
+                    .compact_range_until(family, begin.as_deref(), end.as_deref(), &cancel)?;
+                self.finish_removal();
+                Ok(())
             }
             None => Ok(()),
         }
+    }
+
+    /// Waits until the files that a call made superfluous are gone: programs look for them. A failure is none of the call's.
+    pub(crate) fn finish_removal(&self) {
+        // The next write has it.
+        let _ = self.db.finish_removal();
     }
 
     /// Turns compactions by hand on or off; those that run end soon.

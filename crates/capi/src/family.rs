@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar};
 
-use drumlin::{ColumnFamily, Db, Result};
+use drumlin::{ColumnFamily, Db, Result, WeakDb};
 use drumlin_ffi::bytes::{self, path_of, to_c_text};
 use drumlin_ffi::error::{end_process, guard_infallible};
 use drumlin_ffi::handle::{self, Handle};
@@ -15,8 +15,30 @@ use crate::set_options::texts;
 use crate::snapshot::ErrPtr;
 
 /// What the handle holds.
-#[derive(Clone, Debug)]
-pub(crate) struct Family(pub(crate) ColumnFamily);
+#[derive(Debug)]
+pub(crate) struct Family(
+    pub(crate) ColumnFamily,
+    #[expect(dead_code, reason = "it is dropped after the family, which is its use")] Removal,
+);
+
+impl Family {
+    pub(crate) fn new(db: &Db, family: ColumnFamily) -> Self {
+        Self(family, Removal(db.downgrade()))
+    }
+}
+
+/// Removes the files that only the handle kept, of a family that was dropped: whoever destroys a handle expects them to be gone.
+#[derive(Debug)]
+struct Removal(WeakDb);
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if let Some(db) = self.0.upgrade() {
+            // A database that is closed, failed or read only removes none, and there is no place for an error.
+            let _ = db.finish_removal();
+        }
+    }
+}
 
 /// The families of an opening, as C has them: arrays of `count` names, options, and places for handles.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +89,10 @@ impl FamilyArrays {
     ///
     /// # Safety
     /// There are as many places as families.
-    unsafe fn give(&self, families: Vec<ColumnFamily>) {
+    unsafe fn give(&self, families: Vec<Family>) {
         for (at, family) in families.into_iter().enumerate() {
             // SAFETY: the caller's promise.
-            unsafe { set(self.handles, at, handle::create(Family(family))) };
+            unsafe { set(self.handles, at, handle::create(family)) };
         }
     }
 }
@@ -84,7 +106,7 @@ pub(crate) unsafe fn open_with<D: handle::Tagged>(
     opening: (*const Handle<OpenOptions>, *const c_char, Mode),
     families: FamilyArrays,
     errptr: ErrPtr,
-    open: impl FnOnce(&Opening<'_>, &[Named<'_>]) -> Result<(D, Vec<ColumnFamily>)>,
+    open: impl FnOnce(&Opening<'_>, &[Named<'_>]) -> Result<(D, Vec<Family>)>,
 ) -> *mut Handle<D> {
     let (options, name, mode) = opening;
     // SAFETY: the caller's promise.
@@ -104,10 +126,7 @@ pub(crate) unsafe fn open_with<D: handle::Tagged>(
     handle::create(database)
 }
 
-fn open_database(
-    opening: &Opening<'_>,
-    named: &[Named<'_>],
-) -> Result<(Database, Vec<ColumnFamily>)> {
+fn open_database(opening: &Opening<'_>, named: &[Named<'_>]) -> Result<(Database, Vec<Family>)> {
     let (db, found) = opening.open(named)?;
     Ok((Database::new(db), found))
 }
@@ -358,11 +377,11 @@ pub(crate) mod calls {
         }
         let family = db.db().create_family(&name, options)?;
         db.note(&family);
-        Ok(Family(family))
+        Ok(Family::new(db.db(), family))
     }
 
     pub(crate) fn get_default_column_family_handle(db: &Database) -> Family {
-        Family(db.db().default_family().clone())
+        Family::new(db.db(), db.db().default_family().clone())
     }
 
     pub(crate) fn drop_column_family(db: &Database, family: Option<&Family>) -> Result<()> {
@@ -376,7 +395,9 @@ pub(crate) mod calls {
             .map_err(|error| match error.kind() {
                 ErrorKind::NotFound => error.with_kind(ErrorKind::InvalidArgument),
                 _ => error,
-            })
+            })?;
+        db.finish_removal();
+        Ok(())
     }
 
     pub(crate) fn column_family_handle_get_id(family: Option<&Family>) -> u32 {

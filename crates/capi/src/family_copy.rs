@@ -80,7 +80,7 @@ pub(crate) mod calls {
         let made = db
             .db()
             .import_family(&name.to_string_lossy(), path_of(dir), import);
-        made.map(Family)
+        made.map(|family| Family::new(db.db(), family))
     }
 
     pub(crate) fn export_import_files_metadata_get_db_comparator_name(

@@ -646,6 +646,7 @@ pub(crate) mod calls {
             {
                 // See above.
                 let _ = db.db().delete_table(&family, table.number);
+                db.finish_removal();
             }
         }
     }
@@ -658,8 +659,10 @@ pub(crate) mod calls {
         end: Option<&[u8]>,
     ) -> Result<()> {
         crate::timestamps::refuse(db.family(family))?;
-        let deleted = db.db().delete_files_in_range(db.family(family), begin, end);
-        deleted.map(drop)
+        db.db()
+            .delete_files_in_range(db.family(family), begin, end)?;
+        db.finish_removal();
+        Ok(())
     }
 
     /// The background finds by itself what to compact.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use drumlin::internals::info_log::Level;
 use drumlin::{
-    ColumnFamily, DEFAULT_FAMILY, Db, Error, ErrorKind, EventListener, FamilyOptions, Options,
-    Result,
+    DEFAULT_FAMILY, Db, Error, ErrorKind, EventListener, FamilyOptions, Options, Result,
 };
 use drumlin_ffi::bytes::path_of;
 
+use crate::family::Family;
 use crate::listener::Hearers;
 use crate::log_header;
 use crate::options::OpenOptions;
@@ -57,7 +57,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Opens with `families`, or with the default one only where none is named; gives their handles in the same order.
-    pub(crate) fn open(&self, families: &[Named<'_>]) -> Result<(Db, Vec<ColumnFamily>)> {
+    pub(crate) fn open(&self, families: &[Named<'_>]) -> Result<(Db, Vec<Family>)> {
         self.open_by(families, |dir, options| Db::open_read_only(dir, options))
     }
 
@@ -66,7 +66,7 @@ impl<'a> Opening<'a> {
         &self,
         families: &[Named<'_>],
         open_to_read: impl FnOnce(&Path, Options) -> Result<Db>,
-    ) -> Result<(Db, Vec<ColumnFamily>)> {
+    ) -> Result<(Db, Vec<Family>)> {
         let mut options = self.options.to_engine(families.len().max(1))?;
         self.options.check_paths(&self.dir)?;
         for family in families {
@@ -105,7 +105,8 @@ impl<'a> Opening<'a> {
         };
         let found = named.iter().map(|(name, _)| {
             let missing = || Error::invalid_argument(format!("Column family not found: {name}"));
-            db.column_family(name).ok_or_else(missing)
+            let family = db.column_family(name).ok_or_else(missing)?;
+            Ok(Family::new(&db, family))
         });
         let found = found.collect::<Result<_>>()?;
         self.options.opened(&db);

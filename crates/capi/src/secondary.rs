@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use drumlin::{ColumnFamily, Db, FollowOptions, Result};
+use drumlin::{Db, FollowOptions, Result};
 use drumlin_ffi::handle::Handle;
 
 use crate::database::Database;
@@ -14,7 +14,7 @@ use crate::snapshot::ErrPtr;
 /// RocksDB's secondaries go on when they are told to.
 const WHEN_TOLD: FollowOptions = FollowOptions { interval: None };
 
-fn follow(opening: &Opening<'_>, named: &[Named<'_>]) -> Result<(Database, Vec<ColumnFamily>)> {
+fn follow(opening: &Opening<'_>, named: &[Named<'_>]) -> Result<(Database, Vec<Family>)> {
     let mut follower = None;
     let (db, found) = opening.open_by(named, |dir, options| {
         let opened = Db::open_follower(dir, options, WHEN_TOLD)?;

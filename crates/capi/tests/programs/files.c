@@ -1,4 +1,4 @@
-/* Files beside the data: LOG and where it is, tables that stay while deletions are disabled, tables with deletions of ranges.
+/* Files beside the data: LOG and where it is, tables that stay while deletions are disabled, tables that are gone, tables with deletions of ranges.
    The same lines by either library.
      files DIR LOGS */
 #include <dirent.h>
@@ -125,6 +125,39 @@ static void kept(rocksdb_options_t* options, const char* dir) {
   printf("enabled: %d\n", names(dir, ".sst"));
 }
 
+/* Calls return when the files that they made superfluous are gone. */
+static void gone(rocksdb_options_t* options, const char* dir) {
+  for (int round = 0; round < 10; round++) {
+    put("k1", "one");
+    flush();
+    put("k2", "two");
+    flush();
+    rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    printf("compacted: %d\n", names(dir, ".sst"));
+  }
+  rocksdb_flushoptions_t* waits = rocksdb_flushoptions_create();
+  rocksdb_writeoptions_t* writes = rocksdb_writeoptions_create();
+  for (int round = 0; round < 10; round++) {
+    rocksdb_column_family_handle_t* family = rocksdb_create_column_family(db, options, "passing", &err);
+    must("create a family");
+    rocksdb_put_cf(db, writes, family, "k", 1, "v", 1, &err);
+    rocksdb_flush_cf(db, waits, family, &err);
+    rocksdb_drop_column_family(db, family, &err);
+    must("drop a family");
+    printf("dropped: %d with its handle", names(dir, ".sst"));
+    rocksdb_column_family_handle_destroy(family);
+    printf(", %d without\n", names(dir, ".sst"));
+  }
+  rocksdb_writeoptions_destroy(writes);
+  rocksdb_flushoptions_destroy(waits);
+  rocksdb_delete_file_in_range(db, "k0", 2, "k99", 3, &err);
+  must("delete files in a range");
+  printf("deleted in range: %d\n", names(dir, ".sst"));
+  put("k1", "one");
+  put("k2", "two");
+  put("k9", "nine");
+}
+
 static void ranges(rocksdb_options_t* options, const char* path) {
   rocksdb_envoptions_t* env = rocksdb_envoptions_create();
   rocksdb_sstfilewriter_t* writer = rocksdb_sstfilewriter_create(env, options);
@@ -168,6 +201,7 @@ int main(int argc, char** argv) {
   rocksdb_options_set_create_if_missing(options, 1);
   logs(options, argv[1], argv[2]);
   kept(options, argv[1]);
+  gone(options, argv[1]);
   char path[1000];
   snprintf(path, sizeof path, "%s.sst", argv[1]);
   ranges(options, path);

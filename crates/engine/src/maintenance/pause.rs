@@ -78,10 +78,22 @@ impl Db {
             false => left,
         };
         if state.removal_pauses == 0 {
-            store.remove_obsolete(&mut state);
             drop(state);
-            store.settle_trash();
+            store.finish_removal();
         }
+        Ok(())
+    }
+
+    /// Removes, on this thread, what nothing needs any more; returns when it is gone. The background does so soon by itself.
+    /// Large files that are kept for new ones to be written in their place stay, as do all while removal is paused.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Poisoned`; `Shutdown`. A file that cannot be removed is told to the listener.
+    pub fn finish_removal(&self) -> Result<()> {
+        let store = &self.engine.store;
+        let _call = store.begin_call()?;
+        store.check_writable()?;
+        store.finish_removal();
         Ok(())
     }
 }

@@ -93,6 +93,15 @@ impl Store {
         }
     }
 
+    /// Gives up what nothing needs any more and removes it now, on this thread, but for files kept for reuse.
+    pub(crate) fn finish_removal(&self) {
+        self.remove_obsolete(&mut self.lock_state());
+        self.settle_trash();
+        // Through the lock: see `remove_trash`.
+        drop(self.lock_state());
+        self.changed.notify_all();
+    }
+
     /// Has files kept for reuse removed too.
     pub(crate) fn release_trash(&self) {
         self.files.trash.release();

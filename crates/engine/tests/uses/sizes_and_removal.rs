@@ -245,3 +245,42 @@ fn live_files_are_those_of_the_directory() {
         "a family of another database"
     );
 }
+
+#[test]
+fn what_is_obsolete_is_gone_when_its_removal_has_finished() {
+    let dir = temp_dir();
+    let options = Options {
+        background_threads: Some(2),
+        ..Options::default()
+    };
+    let db = Db::open(dir.path(), options).expect("opens");
+    let tables = || {
+        let listing = std::fs::read_dir(dir.path()).expect("is there");
+        let names = listing.map(|entry| entry.expect("is read").file_name());
+        names
+            .filter(|name| name.to_string_lossy().ends_with(".sst"))
+            .count()
+    };
+    for round in 0..50 {
+        for key in ["a", "b"] {
+            db.put(key, "value").expect("is written");
+            db.flush().expect("flushes");
+        }
+        db.compact_range(db.default_family(), None, None)
+            .expect("compacts");
+        db.finish_removal().expect("removes");
+        assert_eq!(tables(), 1, "in round {round}");
+    }
+    db.pause_removal().expect("pauses");
+    db.put("a", "newer").expect("is written");
+    db.compact_range(db.default_family(), None, None)
+        .expect("compacts");
+    db.finish_removal().expect("leaves them");
+    assert_eq!(tables(), 3);
+    db.continue_removal().expect("removes");
+    assert_eq!(tables(), 1);
+    drop(db);
+    let db = Db::open_read_only(dir.path(), Options::default()).expect("opens");
+    let refused = db.finish_removal().expect_err("nothing may be removed");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+}

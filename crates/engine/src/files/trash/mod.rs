@@ -50,6 +50,8 @@ const KEPT_LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Trash {
     files: Arc<dyn FileSystem>,
     clock: Arc<dyn Clock>,
+    /// Held by who removes, around the files' operations: others wait for it rather than look on.
+    turn: Mutex<()>,
     state: Mutex<State>,
     /// Notified when a file comes, or when there is no more time for pauses.
     wake: Condvar,
@@ -89,6 +91,7 @@ impl Trash {
         Self {
             files: Arc::clone(&env.files),
             clock: Arc::clone(&env.clock),
+            turn: Mutex::new(()),
             state: Mutex::new(State {
                 arrived: Vec::new(),
                 queue: Queue::new(),
@@ -230,7 +233,7 @@ impl Trash {
         outcome
     }
 
-    /// Removes now, on this thread, all files not kept for reuse.
+    /// Removes now all files not kept for reuse: on this thread, but for one that another thread is about.
     ///
     /// # Errors
     /// As [`Trash::empty`].
@@ -246,7 +249,8 @@ impl Trash {
 
     /// Does the next step; returns the outcome for a file whose last it was.
     fn step(&self, paced: bool) -> Option<Result<()>> {
-        self.look_at_arrived();
+        let _turn = self.turn.lock();
+        self.look_at_arrived_in_turn();
         let now = self.now();
         let mut waste = {
             let mut state = self.lock();
@@ -304,7 +308,13 @@ impl Trash {
     }
 
     /// Finds out how large the files are that were put here since the last time.
+    #[cfg(test)]
     pub(crate) fn look_at_arrived(&self) {
+        let _turn = self.turn.lock();
+        self.look_at_arrived_in_turn();
+    }
+
+    fn look_at_arrived_in_turn(&self) {
         let (arrived, reuses) = {
             let mut state = self.lock();
             if state.arrived.is_empty() {
