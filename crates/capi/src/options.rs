@@ -178,6 +178,7 @@ impl OpenOptions {
             background_threads: self.threads_wanted(),
             compaction_style: self.style(),
             wal_dir: self.wal_dir.clone(),
+            host_id: self.recorded.host_id(),
             keep_changes: self.keep_changes(),
             max_open_files: usize::try_from(self.fields.max_open_files()).ok(),
             format: DirectoryFormat::Auto,

@@ -1,8 +1,13 @@
-//! Texts and lists of options that are kept and read back, and steer nothing here but LOG.
+//! Texts and lists of options that are kept and read back, and steer nothing here but LOG and what tables say of themselves.
 
 use std::collections::BTreeSet;
 
+use drumlin_fs::machine;
+
 use crate::fields::CuckooTableOptions;
+
+/// RocksDB's default for the machine that tables name.
+const HOST_NAME: &[u8] = b"__hostname__";
 
 /// What was set.
 #[derive(Clone, Debug)]
@@ -13,6 +18,7 @@ pub(crate) struct Recorded {
     pub(crate) collectors: Vec<String>,
     /// Of cuckoo tables, in whose place others are written.
     pub(crate) cuckoo: Option<CuckooTableOptions>,
+    /// What tables name as the machine; [`HOST_NAME`] stands for the machine's name.
     host_id: Vec<u8>,
     off_peak: Vec<u8>,
     /// Files whose checksums go to the disk with them.
@@ -27,11 +33,21 @@ impl Default for Recorded {
             log_dir: Vec::new(),
             collectors: Vec::new(),
             cuckoo: None,
-            host_id: b"__hostname__".to_vec(),
+            host_id: HOST_NAME.to_vec(),
             off_peak: Vec::new(),
             checksum_types: BTreeSet::new(),
             // Leveled.
             hint_styles: BTreeSet::from([0]),
+        }
+    }
+}
+
+impl Recorded {
+    /// The machine that tables name.
+    pub(crate) fn host_id(&self) -> String {
+        match &self.host_id[..] {
+            HOST_NAME => machine::host_name(),
+            id => String::from_utf8_lossy(id).into_owned(),
         }
     }
 }

@@ -64,6 +64,8 @@ pub(crate) mod calls {
         table_properties_raw_key_size raw_key_size
         table_properties_raw_value_size raw_value_size
         table_properties_num_data_blocks num_data_blocks
+        table_properties_num_data_blocks_compression_rejected num_blocks_rejected
+        table_properties_num_data_blocks_compression_bypassed num_blocks_bypassed
         table_properties_num_entries num_entries
         table_properties_num_filter_entries num_filter_entries
         table_properties_num_deletions num_deletions
@@ -102,8 +104,6 @@ pub(crate) mod calls {
     others! {
         table_properties_slow_compression_estimated_data_size "rocksdb.sample_for_compression.slow.data.size"
         table_properties_fast_compression_estimated_data_size "rocksdb.sample_for_compression.fast.data.size"
-        table_properties_num_data_blocks_compression_rejected "rocksdb.num.data.blocks.compression.rejected"
-        table_properties_num_data_blocks_compression_bypassed "rocksdb.num.data.blocks.compression.bypassed"
         table_properties_num_uniform_blocks "rocksdb.num.uniform.blocks"
         table_properties_udi_is_primary_index "rocksdb.udi.is.primary.index"
     }

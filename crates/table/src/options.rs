@@ -197,10 +197,14 @@ pub struct TableWriterOptions {
     pub session_id: String,
     /// See `db_id`.
     pub file_number: u64,
+    /// The machine, for people; empty for none.
+    pub host_id: String,
     /// Unix seconds at which the file is made; 0 when unknown.
     pub creation_time: u64,
     /// Unix seconds at which the oldest ancestor of the file was made; 0 when unknown.
     pub oldest_ancestor_time: u64,
+    /// Unix seconds after which nothing in the file was written by its user; 0 when unknown.
+    pub newest_key_time: u64,
     /// The name of the family's merge operator; empty for none.
     pub merge_operator_name: String,
     /// The model that a searchable table names. Without one it learns its own from its first entries
@@ -230,8 +234,10 @@ impl Default for TableWriterOptions {
             db_id: String::new(),
             session_id: String::new(),
             file_number: 0,
+            host_id: String::new(),
             creation_time: 0,
             oldest_ancestor_time: 0,
+            newest_key_time: 0,
             merge_operator_name: String::new(),
             model: None,
             user_properties: BTreeMap::new(),

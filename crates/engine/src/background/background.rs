@@ -213,6 +213,7 @@ impl Background {
             family_name: family.name.clone(),
             db_id: self.store.id.db_id.clone(),
             session_id: self.store.id.session_id.clone(),
+            host_id: self.store.id.options.host_id.clone(),
             merge_operator_name: merge_operator.map_or(String::new(), |m| m.name().to_owned()),
             ..TableWriterOptions::default()
         }

@@ -78,6 +78,7 @@ pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<F
         blobs: None,
     };
     let stamp = OutputStamp {
+        newest_key_time: context.env.clock.unix_seconds(),
         expected_bytes: memtables
             .iter()
             .map(|memtable| memtable.bytes() as u64)

@@ -132,6 +132,8 @@ pub(crate) struct OutputStamp {
     pub epoch: u64,
     /// See [`NewFile::oldest_ancestor_time`]; 0 means now.
     pub oldest_ancestor_time: u64,
+    /// Unix seconds after which none of their entries was written; 0 when unknown.
+    pub newest_key_time: u64,
     /// About how large each will get.
     pub expected_bytes: u64,
     /// Whether nothing is below them.
@@ -311,6 +313,7 @@ impl<'a> Outputs<'a> {
             file_number: number,
             creation_time: now,
             oldest_ancestor_time: ancestor,
+            newest_key_time: self.stamp.newest_key_time,
             expected_bytes: self.stamp.expected_bytes,
             ..template
         };

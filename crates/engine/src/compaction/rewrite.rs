@@ -212,6 +212,7 @@ impl Job {
             level: plan.output_level,
             epoch: lowest(&mut files().map(|file| file.epoch)),
             oldest_ancestor_time: lowest(&mut files().map(|file| file.oldest_ancestor_time)),
+            newest_key_time: newest_key_time(context, plan)?,
             expected_bytes: plan.input_bytes().min(context.options.target_file_bytes),
             bottommost: below.is_nothing(),
             protects: {
@@ -465,6 +466,18 @@ fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<RangeI
         };
     }
     Ok((Fragments::merged(order, &sources), entries))
+}
+
+/// The newest of the tables' times, where all of them have one.
+fn newest_key_time(context: &JobContext, plan: &Plan) -> Result<u64> {
+    let mut newest = 0;
+    for (_, file) in plan.files() {
+        match context.tables.find(file)?.properties().newest_key_time {
+            0 => return Ok(0),
+            time => newest = newest.max(time),
+        }
+    }
+    Ok(newest)
 }
 
 /// The data below an output to L0: nothing where the plan takes the oldest table of L0 and all of the

@@ -61,6 +61,8 @@ pub struct Options {
     /// Where WAL files go. An open that would miss some because they are elsewhere (beside the tables, or where
     /// the OPTIONS file says) is refused. No two databases may share it. Default: beside the tables.
     pub wal_dir: Option<PathBuf>,
+    /// The machine's name, which tables say that they were made on; for people. Default: empty, tables name none.
+    pub host_id: String,
     /// How long changes are kept for [`crate::Db::changes`]: WAL files that are in tables move to the folder
     /// `archive` beside them instead of being used again. Not in LevelDB's format. Default: as the OPTIONS file says,
     /// not at all in a new directory; [`KeepChanges::default`] ends it.
@@ -100,6 +102,7 @@ impl Default for Options {
             background_threads: None,
             compaction_style: CompactionStyle::Auto,
             wal_dir: None,
+            host_id: String::new(),
             keep_changes: None,
             keep_history: None,
             max_open_files: None,

@@ -7,13 +7,17 @@ use super::builder::BlockBuilder;
 use super::filter_writer::FinishedFilter;
 use super::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
 use super::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
-use super::writer::{BlockTableWriter, TableOutput};
+use super::writer::{BlockTableWriter, TableOutput, sample_bytes};
+use crate::compress::{Codec, Compression};
 use crate::filter::{
     FILTER_POLICY_NAME, FULL_FILTER_NAME, LEVELDB_FILTER_NAME, PARTITIONED_FILTER_NAME,
 };
 use crate::format::{BlockHandle, FinishedTable, Footer, TableStyle};
 use crate::format::{IndexType, TableProperties};
 use crate::options::TableWriterOptions;
+
+/// RocksDB's number for the level that a codec has by itself.
+const LEVEL_OF_CODEC: i32 = 32767;
 
 /// The entries of the metaindex, gathered as their blocks are written.
 type MetaIndex = Vec<(&'static str, BlockHandle)>;
@@ -134,8 +138,28 @@ fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     properties.data_block_restart_interval = options.restart_interval as u64;
     properties.index_block_restart_interval = INDEX_RESTART_INTERVAL as u64;
     properties.compression_name = options.compression.codec.property_name().to_owned();
+    properties.compression_options = compression_text(&options.compression);
     let block = properties_block(properties, options, prefix_of(options));
     writer.output.write_block(block)
+}
+
+/// How the blocks were compressed, in the form of RocksDB's text; it has only what holds here, too.
+fn compression_text(compression: &Compression) -> String {
+    let level = compression.level.unwrap_or(LEVEL_OF_CODEC);
+    let dictionary_bytes = match compression.codec.takes_dictionary() {
+        true => compression.dictionary_bytes as usize,
+        false => 0,
+    };
+    let samples = sample_bytes(dictionary_bytes);
+    let trained = match compression.codec {
+        Codec::Zstd => samples,
+        _ => 0,
+    };
+    format!(
+        "window_bits=-15; level={level}; strategy=0; max_dict_bytes={dictionary_bytes}; \
+         zstd_max_train_bytes={trained}; max_dict_buffer_bytes={samples}; use_zstd_dict_trainer=1; \
+         max_compressed_bytes_per_kb=896; checksum=0; "
+    )
 }
 
 /// The properties block of a table of any format: `properties` and those of the options. `prefix` cuts
@@ -168,6 +192,8 @@ fn describe(
     properties.file_creation_time = options.creation_time;
     properties.db_id = options.db_id.clone();
     properties.db_session_id = options.session_id.clone();
+    properties.db_host_id = options.host_id.clone();
+    properties.newest_key_time = options.newest_key_time;
     properties.comparator_name = options.order.name().to_owned();
     properties.merge_operator_name = name_or_null(&options.merge_operator_name);
     properties.prefix_extractor_name = name_or_null(prefix.map_or("", |by| by.name()));

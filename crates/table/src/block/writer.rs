@@ -30,6 +30,13 @@ const SAMPLE_RATIO: usize = 100;
 /// Most sample bytes kept waiting.
 const SAMPLE_BYTES_MAX: usize = 8 << 20;
 
+/// How many bytes of blocks wait for a dictionary of `dictionary_bytes`.
+pub(super) fn sample_bytes(dictionary_bytes: usize) -> usize {
+    dictionary_bytes
+        .saturating_mul(SAMPLE_RATIO)
+        .min(SAMPLE_BYTES_MAX)
+}
+
 /// Writes one table. Entries come in ascending internal-key order.
 ///
 /// After an error the file is useless: drop the writer and remove the file.
@@ -169,7 +176,7 @@ impl BlockTableWriter {
             samples: takes_dictionary.then(|| Samples {
                 blocks: Vec::new(),
                 bytes: 0,
-                bytes_wanted: (dictionary_bytes * SAMPLE_RATIO).min(SAMPLE_BYTES_MAX),
+                bytes_wanted: sample_bytes(dictionary_bytes),
             }),
             options,
         }
@@ -302,7 +309,11 @@ impl BlockTableWriter {
             if codec != Codec::None {
                 buffer.truncate(start);
                 buffer.extend_from_slice(scratch);
+            } else {
+                self.properties.num_blocks_rejected += 1;
             }
+        } else {
+            self.properties.num_blocks_bypassed += 1;
         }
         let handle = self.output.seal(buffer, start, codec);
         self.index.push_handle(handle);

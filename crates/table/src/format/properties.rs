@@ -86,6 +86,10 @@ pub struct TableProperties {
     pub raw_value_size: u64,
     /// Data blocks.
     pub num_data_blocks: u64,
+    /// Of those, the ones stored as they are because their codec saved too little.
+    pub num_blocks_rejected: u64,
+    /// Of those, the ones that were to be stored as they are.
+    pub num_blocks_bypassed: u64,
     /// Entries, range tombstones included where [`TableProperties::counts_tombstones`].
     pub num_entries: u64,
     /// Keys and prefixes put into the filter.
@@ -164,6 +168,8 @@ impl Default for TableProperties {
             raw_key_size: 0,
             raw_value_size: 0,
             num_data_blocks: 0,
+            num_blocks_rejected: 0,
+            num_blocks_bypassed: 0,
             num_entries: 0,
             num_filter_entries: 0,
             num_deletions: 0,
@@ -469,6 +475,8 @@ impl TableProperties {
             "rocksdb.raw.key.size" => Count(&mut self.raw_key_size),
             "rocksdb.raw.value.size" => Count(&mut self.raw_value_size),
             "rocksdb.num.data.blocks" => Count(&mut self.num_data_blocks),
+            "rocksdb.num.data.blocks.compression.rejected" => Count(&mut self.num_blocks_rejected),
+            "rocksdb.num.data.blocks.compression.bypassed" => Count(&mut self.num_blocks_bypassed),
             "rocksdb.num.entries" => Count(&mut self.num_entries),
             "rocksdb.num.filter_entries" => Count(&mut self.num_filter_entries),
             "rocksdb.deleted.keys" => Count(&mut self.num_deletions),
@@ -526,7 +534,7 @@ impl TableProperties {
     }
 
     /// How many blocks and entries there are, and between which sequence numbers.
-    fn counts(&self) -> [(&'static str, u64, Presence); 10] {
+    fn counts(&self) -> [(&'static str, u64, Presence); 12] {
         use Presence::{Always, Unless};
         let filtered = self.num_filter_entries;
         let (smallest, largest) = (self.smallest_seqno, self.largest_seqno);
@@ -535,6 +543,16 @@ impl TableProperties {
         let index_restarts = self.index_block_restart_interval;
         [
             ("rocksdb.num.data.blocks", self.num_data_blocks, Always),
+            (
+                "rocksdb.num.data.blocks.compression.rejected",
+                self.num_blocks_rejected,
+                Unless(0),
+            ),
+            (
+                "rocksdb.num.data.blocks.compression.bypassed",
+                self.num_blocks_bypassed,
+                Unless(0),
+            ),
             ("rocksdb.num.entries", self.num_entries, Always),
             ("rocksdb.num.filter_entries", filtered, Always),
             ("rocksdb.deleted.keys", self.num_deletions, Always),

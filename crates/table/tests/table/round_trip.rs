@@ -343,3 +343,68 @@ fn leveldb_tables_hold_what_was_added() {
         check(&table, &entries, &mut rng);
     }
 }
+
+/// Of every block the reason why it is stored as it is, and how the others were made.
+#[test]
+fn a_table_tells_how_its_blocks_were_compressed_and_which_were_not() {
+    let order = KeyOrder::Bytewise;
+    let mut rng = Rng::new(5);
+    let row = |n: u64, value: Vec<u8>| {
+        let key = format!("key{n:06}").into_bytes();
+        (internal_key(&key, n + 1, ValueKind::Value), value)
+    };
+    let alike: Entries = (0..200).map(|n| row(n, vec![7; 500])).collect();
+    let random = (200..400).map(|n| {
+        let mut value = vec![0; 500];
+        rng.fill(&mut value);
+        row(n, value)
+    });
+    let both: Entries = alike.iter().cloned().chain(random).collect();
+    let told = |compression: Compression, entries: &Entries| {
+        let options = TableWriterOptions {
+            compression,
+            host_id: "a machine".to_owned(),
+            newest_key_time: 77,
+            ..TableWriterOptions::default()
+        };
+        let table = open(&order, write(options, entries)).unwrap();
+        table.properties().clone()
+    };
+    let none = told(Compression::none(), &both);
+    assert!(none.num_data_blocks > 20);
+    assert_eq!(none.num_blocks_bypassed, none.num_data_blocks);
+    assert_eq!(none.num_blocks_rejected, 0);
+    let snappy = told(Compression::new(Codec::Snappy), &both);
+    assert_eq!(snappy.num_blocks_bypassed, 0);
+    let rejected = snappy.num_blocks_rejected;
+    assert!(
+        (10..=snappy.num_data_blocks - 10).contains(&rejected),
+        "{rejected} of {}",
+        snappy.num_data_blocks
+    );
+    let all = told(Compression::new(Codec::Snappy), &alike);
+    assert_eq!((all.num_blocks_bypassed, all.num_blocks_rejected), (0, 0));
+    assert_eq!(
+        (all.db_host_id.as_str(), all.newest_key_time),
+        ("a machine", 77)
+    );
+    let level = Compression {
+        level: Some(4),
+        dictionary_bytes: 2048,
+        ..Compression::new(Codec::Zstd)
+    };
+    let zstd = told(level, &alike).compression_options;
+    for part in [
+        "level=4; ",
+        "max_dict_bytes=2048; ",
+        "zstd_max_train_bytes=204800; ",
+    ] {
+        assert!(zstd.contains(part), "{zstd}");
+    }
+    let snappy = all.compression_options;
+    assert!(
+        snappy.starts_with("window_bits=-15; level=32767; strategy=0; max_dict_bytes=0; "),
+        "{snappy}"
+    );
+    assert!(snappy.ends_with("checksum=0; "), "{snappy}");
+}
