@@ -117,14 +117,19 @@ impl Collection {
 
     /// Gives the index that is being built up for `why`, if it is `index`; a writer's refusal otherwise.
     pub(crate) fn give_up(&self, index: &Arc<Index>, why: Refusal) -> Result<(), Refusal> {
-        let mut building = self.building.iter();
-        match building.find(|building| Arc::ptr_eq(&building.index, index)) {
-            Some(building) => {
+        match &self.building {
+            Some(building) if self.is_building(index) => {
                 building.fail(why);
                 Ok(())
             }
-            None => Err(why),
+            _ => Err(why),
         }
+    }
+
+    /// Whether `index` is being built.
+    pub(crate) fn is_building(&self, index: &Arc<Index>) -> bool {
+        let building = self.building.as_ref();
+        building.is_some_and(|building| Arc::ptr_eq(&building.index, index))
     }
 
     /// The entries of a document in an index that writers keep up, and whether one of its fields has an array. One that is being

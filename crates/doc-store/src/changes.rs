@@ -1,6 +1,6 @@
 //! What a change of a document changes in indexes.
 
-use drumlin::WriteBatch;
+use drumlin::{ReadOptions, WriteBatch};
 use drumlin_doc::Document;
 
 use crate::catalog::Collection;
@@ -45,7 +45,11 @@ impl Store {
             if change.is_multikey {
                 self.mark_multikey(index, batch)?;
             }
+            let is_built = collection.is_building(index);
             for entry in &change.old {
+                if is_built && index.unique && !self.has_entry(entry)? {
+                    continue; // The build has not been here, and the key may be another document's by now.
+                }
                 if !drumlin_base::bug!("mongo-old-entries-stay") {
                     batch.delete_cf(family, &entry.key)?;
                 }
@@ -55,6 +59,14 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Whether a unique index has this entry, of this document.
+    fn has_entry(&self, entry: &Entry) -> Outcome<bool> {
+        let options = ReadOptions::default();
+        let stored = self.db.get_cf(&self.families.index, &entry.key, &options)?;
+        Ok(stored.is_some_and(|stored| *stored == *entry.value)
+            || drumlin_base::bug!("mongo-built-keys-of-others-removed"))
     }
 }
 

@@ -174,6 +174,7 @@ pub const BUGS: &[Bug] = &[
     bug("mongo-bounds-of-arrays-combined", "doc-store/bounds", "store:model::every_plan"),
     bug("mongo-builds-lock-nothing", "doc-store/build", "store:builds::an_index"),
     bug("mongo-built-index-not-kept-up", "doc-store/catalog", "store:builds::an_index"),
+    bug("mongo-built-keys-of-others-removed", "doc-store/changes", "store:builds::unique_keys"),
     bug("mongo-capped-never-full", "doc-store/capped", "store:capped::the_newest"),
     bug("mongo-capped-uncounted", "doc-store/capped", "store:capped::many_documents"),
     bug("mongo-cells-around-forgotten", "doc/geo/place", "store:places::an_index"),

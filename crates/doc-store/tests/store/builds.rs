@@ -131,6 +131,29 @@ fn a_build_whose_documents_share_a_unique_key_fails_and_leaves_nothing() {
 }
 
 #[test]
+fn unique_keys_that_change_hands_are_of_their_last_document() {
+    let unique = [index("unique", r#"{"u": 1}"#)];
+    for _ in 0..10 {
+        let store = filled();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // From behind: documents that the build has not come to.
+                for id in (0..DOCUMENTS).rev() {
+                    let heir = format!(r#"{{"_id": {}, "u": {}}}"#, id + 9000, id * 3);
+                    insert(&store, &doc(&heir));
+                    let gone = id_of(&doc(&format!(r#"{{"_id": {id}}}"#)));
+                    let removed = store.modify(&name(), &gone, &mut |_| Ok(Step::Delete));
+                    removed.expect("removes it");
+                }
+            });
+            // It may meet two of one key.
+            while store.create_indexes(&name(), &unique).is_err() {}
+        });
+        check(&store);
+    }
+}
+
+#[test]
 fn a_collection_that_is_dropped_ends_the_build_of_its_index() {
     for round in 0..20 {
         let store = filled();
