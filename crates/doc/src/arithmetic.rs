@@ -63,3 +63,16 @@ impl Arithmetic {
 pub fn add(a: Value<'_>, b: Value<'_>) -> Outcome<OwnedValue> {
     Arithmetic::Add.of(a, b)
 }
+
+/// The mean of `count` numbers with this sum: a decimal of a decimal, else a double.
+pub fn mean(sum: Value<'_>, count: u64) -> OwnedValue {
+    #[expect(clippy::cast_precision_loss, reason = "a mean is a double")]
+    let of = count as f64;
+    match Number::of(sum) {
+        Some(sum @ Number::Decimal(_)) => {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            decimal_math::quotient(sum, Number::Int(count))
+        }
+        sum => OwnedValue::double(sum.and_then(Number::as_f64).unwrap_or_default() / of),
+    }
+}

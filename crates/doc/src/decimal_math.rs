@@ -1,4 +1,4 @@
-//! Sums, products and whole parts of decimals, rounded to 34 digits, to the even one of two neighbours, as IEEE 754 has them. Zeros at the end of
+//! Sums, products, quotients and whole parts of decimals, rounded to 34 digits, to the even one of two neighbours, as IEEE 754 has them. Zeros at the end of
 //! a number are kept: 1.50 and 2 make 3.50.
 
 use std::cmp::Ordering;
@@ -31,13 +31,31 @@ enum Decimal {
 
 /// The sum, as a decimal.
 pub(crate) fn sum(a: Number<'_>, b: Number<'_>) -> OwnedValue {
-    encode(match (Decimal::of(a), Decimal::of(b)) {
-        (Decimal::Finite(a), Decimal::Finite(b)) => a.plus(b).rounded(),
-        (Decimal::Infinite { is_negative: a }, Decimal::Infinite { is_negative: b }) if a != b => {
-            Decimal::NaN
+    encode(Decimal::of(a).plus(Decimal::of(b)))
+}
+
+/// The difference, as a decimal.
+pub(crate) fn difference(a: Number<'_>, b: Number<'_>) -> OwnedValue {
+    encode(Decimal::of(a).plus(Decimal::of(b).negated()))
+}
+
+/// The quotient, as a decimal: with the exponent of `a` less that of `b` where it is exact and has room. Of a number and zero it is none.
+pub(crate) fn quotient(a: Number<'_>, b: Number<'_>) -> OwnedValue {
+    let (a, b) = (Decimal::of(a), Decimal::of(b));
+    let is_negative = a.is_negative() != b.is_negative();
+    encode(match (a, b) {
+        (Decimal::Finite(a), Decimal::Finite(b)) if !b.is_zero() => Exact {
+            is_negative,
+            ..divided(&a, &b)
         }
-        (Decimal::NaN, _) | (_, Decimal::NaN) => Decimal::NaN,
-        (it @ Decimal::Infinite { .. }, _) | (_, it) => it,
+        .rounded(),
+        (Decimal::Finite(_), Decimal::Infinite { .. }) => Decimal::Finite(Exact {
+            is_negative,
+            digits: Vec::new(),
+            exponent: EXPONENT_MIN,
+        }),
+        (Decimal::Infinite { .. }, Decimal::Finite(_)) => Decimal::Infinite { is_negative },
+        _ => Decimal::NaN,
     })
 }
 
@@ -135,6 +153,27 @@ impl Decimal {
             Number::Double(double) => Self::Finite(of_double(double)),
             Number::Decimal(bytes) => decode(bytes),
         }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Finite(a), Self::Finite(b)) => a.plus(b).rounded(),
+            (Self::Infinite { is_negative: a }, Self::Infinite { is_negative: b }) if a != b => {
+                Self::NaN
+            }
+            (Self::NaN, _) | (_, Self::NaN) => Self::NaN,
+            (it @ Self::Infinite { .. }, _) | (_, it) => it,
+        }
+    }
+
+    fn negated(mut self) -> Self {
+        match &mut self {
+            Self::NaN => {}
+            Self::Infinite { is_negative } | Self::Finite(Exact { is_negative, .. }) => {
+                *is_negative = !*is_negative;
+            }
+        }
+        self
     }
 
     fn is_negative(&self) -> bool {
@@ -315,6 +354,40 @@ impl Exact {
         self.exponent = self
             .exponent
             .saturating_add(i32::try_from(count).unwrap_or(i32::MAX));
+    }
+}
+
+/// Long division, a digit at a time, until nothing is left or there are more digits than a decimal has; then a last digit stands for the
+/// rest. Requires: `b` is not zero, and both have no more digits than a decimal.
+fn divided(a: &Exact, b: &Exact) -> Exact {
+    let divisor = b.coefficient();
+    let mut exponent = a.exponent - b.exponent;
+    let mut digits = Vec::with_capacity(2 * DIGITS_MAX);
+    let mut rest = 0;
+    let mut more = a.digits.iter();
+    loop {
+        let next = more.next();
+        if next.is_none() {
+            if rest == 0 || digits.len() > DIGITS_MAX {
+                break;
+            }
+            exponent -= 1;
+        }
+        rest = rest * 10 + next.map_or(0, |digit| u128::from(*digit));
+        let digit = u8::try_from(rest / divisor).unwrap_or(9);
+        rest %= divisor;
+        if digit > 0 || !digits.is_empty() {
+            digits.push(digit);
+        }
+    }
+    if rest > 0 {
+        digits.push(1);
+        exponent -= 1;
+    }
+    Exact {
+        is_negative: false,
+        digits,
+        exponent,
     }
 }
 

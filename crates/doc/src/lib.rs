@@ -38,7 +38,7 @@ mod update;
 mod validate;
 mod watch;
 
-pub use arithmetic::add;
+pub use arithmetic::{add, mean};
 pub use build::Builder;
 pub use code::Code;
 pub use compare::{class, compare, equal};

@@ -1,6 +1,7 @@
 //! Arithmetic: whole numbers stay whole as far as they fit, then they become doubles.
 
 use crate::code::Code;
+use crate::decimal;
 use crate::decimal_math;
 use crate::number::Number;
 use crate::raw::{Kind, OwnedValue, Value};
@@ -14,20 +15,77 @@ pub(super) enum Operand {
     Int(i64),
     Long(i64),
     Double(f64),
+    /// Its bytes.
+    Decimal([u8; 16]),
+}
+
+/// What is done with two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Plus,
+    Minus,
+    Times,
+    Over,
+}
+
+impl Operation {
+    /// Of whole numbers; `None` where it does not fit or is not whole.
+    fn exact(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Self::Plus => a.checked_add(b),
+            Self::Minus => a.checked_sub(b),
+            Self::Times => a.checked_mul(b),
+            Self::Over => None,
+        }
+    }
+
+    fn rough(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Plus => a + b,
+            Self::Minus => a - b,
+            Self::Times => a * b,
+            Self::Over => a / b,
+        }
+    }
+
+    fn decimal(self, a: Number<'_>, b: Number<'_>) -> Operand {
+        let made = match self {
+            Self::Plus => decimal_math::sum(a, b),
+            Self::Minus => decimal_math::difference(a, b),
+            Self::Times => decimal_math::product(a, b),
+            Self::Over => decimal_math::quotient(a, b),
+        };
+        Operand::Decimal(made.bytes.first_chunk().copied().unwrap_or_default())
+    }
 }
 
 impl Operand {
+    /// The number that a value is, of any type.
+    pub(super) fn of(value: Value<'_>) -> Option<Self> {
+        match (value.kind, Number::of(value)?) {
+            (Kind::Int32, Number::Int(number)) => Some(Self::Int(number)),
+            (_, Number::Int(number)) => Some(Self::Long(number)),
+            (_, Number::Double(number)) => Some(Self::Double(number)),
+            (_, Number::Decimal(bytes)) => bytes.first_chunk().copied().map(Self::Decimal),
+        }
+    }
+
+    /// As [`Operand::of`], for functions that do not reckon with decimals.
+    ///
     /// # Errors
-    /// `CommandNotSupported` for decimals.
-    pub(super) fn of(value: Value<'_>) -> Outcome<Option<Self>> {
-        match (value.kind, Number::of(value)) {
-            (Kind::Int32, Some(Number::Int(number))) => Ok(Some(Self::Int(number))),
-            (_, Some(Number::Int(number))) => Ok(Some(Self::Long(number))),
-            (_, Some(Number::Double(number))) => Ok(Some(Self::Double(number))),
-            (_, Some(Number::Decimal(_))) => {
-                Err(Refusal::not_supported("arithmetic with decimal128"))
-            }
-            _ => Ok(None),
+    /// `CommandNotSupported` for these.
+    pub(super) fn binary(value: Value<'_>) -> Outcome<Option<Self>> {
+        match Self::of(value) {
+            Some(Self::Decimal(_)) => Err(Refusal::not_supported("arithmetic with decimal128")),
+            number => Ok(number),
+        }
+    }
+
+    fn number(&self) -> Number<'_> {
+        match self {
+            Self::Int(number) | Self::Long(number) => Number::Int(*number),
+            Self::Double(number) => Number::Double(*number),
+            Self::Decimal(bytes) => Number::Decimal(bytes),
         }
     }
 
@@ -36,13 +94,19 @@ impl Operand {
         match self {
             Self::Int(number) | Self::Long(number) => number as f64,
             Self::Double(number) => number,
+            Self::Decimal(bytes) => match decimal::decode(&bytes) {
+                decimal::Decimal::NaN => f64::NAN,
+                decimal::Decimal::Infinite { is_negative } if is_negative => f64::NEG_INFINITY,
+                decimal::Decimal::Infinite { .. } => f64::INFINITY,
+                decimal::Decimal::Finite(digits) => digits.nearest_f64(),
+            },
         }
     }
 
     fn whole(self) -> Option<i64> {
         match self {
             Self::Int(number) | Self::Long(number) => Some(number),
-            Self::Double(_) => None,
+            Self::Double(_) | Self::Decimal(_) => None,
         }
     }
 
@@ -57,31 +121,33 @@ impl Operand {
             }
             Self::Long(number) => OwnedValue::int64(number),
             Self::Double(number) => OwnedValue::double(number),
+            Self::Decimal(bytes) => OwnedValue {
+                kind: Kind::Decimal,
+                bytes: bytes.to_vec(),
+            },
         }
     }
 
-    /// Of two whole numbers by `exact`, as long as it fits; else of doubles.
-    fn with(
-        self,
-        other: Self,
-        exact: fn(i64, i64) -> Option<i64>,
-        rough: fn(f64, f64) -> f64,
-    ) -> Self {
+    /// A decimal where either is one; else a whole number of two of them, as long as it fits; else a double.
+    pub(super) fn with(self, other: Self, operation: Operation) -> Self {
+        if matches!(self, Self::Decimal(_)) || matches!(other, Self::Decimal(_)) {
+            return operation.decimal(self.number(), other.number());
+        }
         match (self.whole(), other.whole()) {
-            (Some(a), Some(b)) => match exact(a, b) {
+            (Some(a), Some(b)) => match operation.exact(a, b) {
                 Some(made) if self.is_narrow() && other.is_narrow() => match i32::try_from(made) {
                     Ok(_) => Self::Int(made),
                     Err(_) => Self::Long(made),
                 },
                 Some(made) => Self::Long(made),
-                None => Self::Double(rough(self.double(), other.double())),
+                None => Self::Double(operation.rough(self.double(), other.double())),
             },
-            _ => Self::Double(rough(self.double(), other.double())),
+            _ => Self::Double(operation.rough(self.double(), other.double())),
         }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
-        self.with(other, i64::checked_add, |a, b| a + b)
+        self.with(other, Operation::Plus)
     }
 }
 
@@ -94,7 +160,8 @@ fn moved(date: i64, by: Operand) -> Made {
     let wrong = || Refusal::new(Code::Overflow, "date overflow");
     let by = match by {
         Operand::Int(number) | Operand::Long(number) => number,
-        Operand::Double(number) => {
+        Operand::Double(_) | Operand::Decimal(_) => {
+            let number = by.double();
             #[expect(clippy::cast_possible_truncation, reason = "the bound is looked at")]
             let whole = number.round_ties_even() as i64;
             if !number.is_finite() || number.abs() >= 9.3e18 {
@@ -126,7 +193,7 @@ pub(super) fn add(_: &Function, arguments: Arguments<'_>) -> Made {
             }
             continue;
         }
-        let operand = Operand::of(value)?.ok_or_else(|| {
+        let operand = Operand::of(value).ok_or_else(|| {
             Refusal::type_mismatch(format!(
                 "$add only supports numeric or date types, not {}",
                 value.kind.name()
@@ -159,16 +226,13 @@ pub(super) fn subtract(_: &Function, arguments: Arguments<'_>) -> Made {
             let by = by.ok_or_else(|| Refusal::new(Code::Overflow, "date overflow"))?;
             return made(Operand::Long(by));
         }
-        let by = Operand::of(b)?.ok_or_else(wrong)?;
-        return moved(
-            from,
-            Operand::Long(0).with(by, i64::checked_sub, |a, b| a - b),
-        );
+        let by = Operand::of(b).ok_or_else(wrong)?;
+        return moved(from, Operand::Long(0).with(by, Operation::Minus));
     }
-    let (Some(a), Some(b)) = (Operand::of(a)?, Operand::of(b)?) else {
+    let (Some(a), Some(b)) = (Operand::of(a), Operand::of(b)) else {
         return Err(wrong());
     };
-    made(a.with(b, i64::checked_sub, |a, b| a - b))
+    made(a.with(b, Operation::Minus))
 }
 
 pub(super) fn multiply(_: &Function, arguments: Arguments<'_>) -> Made {
@@ -179,13 +243,13 @@ pub(super) fn multiply(_: &Function, arguments: Arguments<'_>) -> Made {
             is_null = true;
             continue;
         };
-        let operand = Operand::of(value)?.ok_or_else(|| {
+        let operand = Operand::of(value).ok_or_else(|| {
             Refusal::type_mismatch(format!(
                 "$multiply only supports numeric types, not {}",
                 value.kind.name()
             ))
         })?;
-        product = product.with(operand, i64::checked_mul, |a, b| a * b);
+        product = product.with(operand, Operation::Times);
     }
     match is_null {
         true => null(),
@@ -193,6 +257,7 @@ pub(super) fn multiply(_: &Function, arguments: Arguments<'_>) -> Made {
     }
 }
 
+/// Both arguments, of which none is a decimal.
 fn two(
     arguments: Arguments<'_>,
     wrong: &dyn Fn() -> Refusal,
@@ -200,7 +265,7 @@ fn two(
     let (Some(a), Some(b)) = (argument(arguments, 0), argument(arguments, 1)) else {
         return Ok(None);
     };
-    match (Operand::of(a)?, Operand::of(b)?) {
+    match (Operand::binary(a)?, Operand::binary(b)?) {
         (Some(a), Some(b)) => Ok(Some((a, b))),
         _ => Err(wrong()),
     }
@@ -218,12 +283,15 @@ pub(super) fn divide(_: &Function, arguments: Arguments<'_>) -> Made {
             kinds(arguments)
         ))
     };
-    let Some((a, b)) = two(arguments, &wrong)? else {
+    let (Some(a), Some(b)) = (argument(arguments, 0), argument(arguments, 1)) else {
         return null();
+    };
+    let (Some(a), Some(b)) = (Operand::of(a), Operand::of(b)) else {
+        return Err(wrong());
     };
     match b.double() == 0.0 {
         true => Err(Refusal::bad_value("can't $divide by zero")),
-        false => made(Operand::Double(a.double() / b.double())),
+        false => made(a.with(b, Operation::Over)),
     }
 }
 
@@ -238,7 +306,13 @@ pub(super) fn modulus(_: &Function, arguments: Arguments<'_>) -> Made {
     if b.double() == 0.0 {
         return Err(Refusal::new(Code::ModZero, "can't $mod by zero"));
     }
-    made(a.with(b, |a, b| Some(a.wrapping_rem(b)), |a, b| a % b))
+    made(match (a.whole(), b.whole()) {
+        (Some(x), Some(y)) => match x.wrapping_rem(y) {
+            rest if a.is_narrow() && b.is_narrow() => Operand::Int(rest),
+            rest => Operand::Long(rest),
+        },
+        _ => Operand::Double(a.double() % b.double()),
+    })
 }
 
 pub(super) fn bits(function: &Function, arguments: Arguments<'_>) -> Made {
@@ -307,7 +381,7 @@ pub(super) fn single(function: &Function, arguments: Arguments<'_>) -> Made {
             _ => {}
         }
     }
-    let operand = Operand::of(value)?.ok_or_else(wrong)?;
+    let operand = Operand::binary(value)?.ok_or_else(wrong)?;
     let number = operand.double();
     let domain = |is_in: bool, code: Code, range: &str| match is_in || number.is_nan() {
         true => Ok(()),
@@ -407,10 +481,10 @@ pub(super) fn log(_: &Function, arguments: Arguments<'_>) -> Made {
         let text = format!("$log's {what} must be numeric, not {kind}");
         Refusal::new(code, text)
     };
-    let number = Operand::of(value)?
+    let number = Operand::binary(value)?
         .ok_or_else(|| wrong(Code::LogNumeric, "argument", value.kind.name()))?
         .double();
-    let base = Operand::of(base)?
+    let base = Operand::binary(base)?
         .ok_or_else(|| wrong(Code::LogBaseNumeric, "base", base.kind.name()))?
         .double();
     if number <= 0.0 {
@@ -432,9 +506,9 @@ pub(super) fn power(_: &Function, arguments: Arguments<'_>) -> Made {
         let text = format!("$pow's {what} must be numeric, not {kind}");
         Refusal::new(code, text)
     };
-    let of = Operand::of(base)?;
+    let of = Operand::binary(base)?;
     let of = of.ok_or_else(|| wrong(Code::PowBase, "base", base.kind.name()))?;
-    let to = Operand::of(exponent)?;
+    let to = Operand::binary(exponent)?;
     let to = to.ok_or_else(|| wrong(Code::PowExponent, "exponent", exponent.kind.name()))?;
     if of.double() == 0.0 && to.double() < 0.0 {
         let text = "$pow cannot take a base of 0 and a negative exponent";
@@ -474,7 +548,7 @@ pub(super) fn round(function: &Function, arguments: Arguments<'_>) -> Made {
         );
         Refusal::new(Code::RoundNumeric, text)
     };
-    let operand = Operand::of(value)?.ok_or_else(wrong)?;
+    let operand = Operand::binary(value)?.ok_or_else(wrong)?;
     let places = match argument(arguments, 1) {
         None => 0,
         Some(places) => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arithmetic::mean;
 use crate::build::Builder;
 use crate::code::Code;
 use crate::compare::{compare, equal};
@@ -647,24 +648,29 @@ fn over<'a>(arguments: Arguments<'a>) -> Vec<Value<'a>> {
 fn numbers(arguments: Arguments<'_>) -> Outcome<Vec<Operand>> {
     let all = over(arguments)
         .into_iter()
-        .filter_map(|value| Operand::of(value).transpose());
+        .filter_map(|value| Operand::binary(value).transpose());
     all.collect()
 }
 
 pub(super) fn sum(_: &Function, arguments: Arguments<'_>) -> Made {
-    let all = numbers(arguments)?.into_iter();
+    let all = over(arguments).into_iter().filter_map(Operand::of);
     Ok(Some(all.fold(Operand::Int(0), Operand::plus).value()))
 }
 
 pub(super) fn average(_: &Function, arguments: Arguments<'_>) -> Made {
-    let all = numbers(arguments)?;
+    let all: Vec<_> = over(arguments)
+        .into_iter()
+        .filter_map(Operand::of)
+        .collect();
     if all.is_empty() {
         return null();
     }
-    #[expect(clippy::cast_precision_loss, reason = "a mean is a double")]
-    let count = all.len() as f64;
-    let sum: f64 = all.into_iter().map(Operand::double).sum();
-    Ok(Some(OwnedValue::double(sum / count)))
+    let count = all.len() as u64;
+    let sum = all.into_iter().reduce(|a, b| match (a, b) {
+        (Operand::Decimal(_), _) | (_, Operand::Decimal(_)) => a.plus(b),
+        (a, b) => Operand::Double(a.double() + b.double()),
+    });
+    Ok(sum.map(|sum| mean(sum.value().get(), count)))
 }
 
 /// `$max`, `$min`.

@@ -310,3 +310,46 @@ fn decimals_have_magnitudes_and_whole_parts() {
         }
     }
 }
+
+#[test]
+fn decimals_are_reckoned_with_to_their_last_digit() {
+    let third = format!("0.{}", "3".repeat(34));
+    let two_thirds = format!("0.{}7", "6".repeat(33));
+    for (expression, wanted) in [
+        (r#"{"$add": [D1.50, 2]}"#, "3.50"),
+        (r#"{"$add": [D0.10, D0.20, {"$long": 1}]}"#, "1.30"),
+        (r#"{"$subtract": [3, D1.50]}"#, "1.50"),
+        (r#"{"$subtract": [D1.50, D1.50]}"#, "0.00"),
+        (r#"{"$multiply": [D19.99, 3]}"#, "59.97"),
+        (r#"{"$multiply": [D1.5, D2.0]}"#, "3.00"),
+        (r#"{"$divide": [D10, 4]}"#, "2.5"),
+        (r#"{"$divide": [D6.00, 2]}"#, "3.00"),
+        (r#"{"$divide": [D1E3, 5]}"#, "2E2"),
+        (r#"{"$divide": [1, D-3]}"#, &format!("-{third}")),
+        (r#"{"$divide": [D2, D3]}"#, &two_thirds),
+        (r#"{"$divide": [D0.0, 7]}"#, "0.0"),
+        (r#"{"$divide": [D-Infinity, 7]}"#, "-Infinity"),
+        (r#"{"$divide": [DInfinity, DInfinity]}"#, "NaN"),
+        (r#"{"$sum": [[D0.1, "x", D0.2, 1]]}"#, "1.3"),
+        (r#"{"$avg": [[D0.1, D0.2, null]]}"#, "0.15"),
+        (r#"{"$avg": [1, D2]}"#, "1.5"),
+    ] {
+        let mut json = String::new();
+        let mut rest = expression;
+        while let Some(at) = rest.find('D') {
+            let (before, number) = rest.split_at(at);
+            let end = number.find([',', ']']).expect("an end");
+            json += &format!(r#"{before}{{"$decimal": "{}"}}"#, &number[1..end]);
+            rest = &number[end..];
+        }
+        let made = eval(&format!("{json}{rest}"), "{}").expect("a number");
+        let wanted = doc(&format!(r#"{{"x": {{"$decimal": "{wanted}"}}}}"#));
+        let wanted = Document(&wanted).get("x").expect("there");
+        let made = made.expect("a value");
+        assert_eq!(made.bytes, wanted.bytes, "{expression}: {:?}", made.get());
+    }
+    let by_zero = r#"{"$divide": [1, {"$decimal": "0.0"}]}"#;
+    assert_eq!(eval(by_zero, "{}"), Err(2));
+    assert_eq!(eval(r#"{"$exp": {"$decimal": "1"}}"#, "{}"), Err(115));
+    assert_eq!(eval(r#"{"$mod": [5, {"$decimal": "2"}]}"#, "{}"), Err(115));
+}

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use drumlin_doc::{
     Builder, Code, Deviation, Document, Expression, Number, OwnedValue, Refusal, Scope, Value, add,
-    compare, keystring, merged,
+    compare, keystring, mean, merged,
 };
 
 use crate::sorting::too_much;
@@ -30,7 +30,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 enum State {
     Sum(OwnedValue),
-    Average(f64, u64),
+    /// The sum of what are no decimals, that of those, and how many there are.
+    Average(f64, Option<OwnedValue>, u64),
     One(Option<OwnedValue>),
     List(Vec<OwnedValue>, HashSet<Vec<u8>>),
     Deviation(Deviation),
@@ -98,7 +99,7 @@ impl Group {
     }
 
     /// # Errors
-    /// `QueryExceededMemoryLimitNoDiskUseAllowed`; `CommandNotSupported` for sums of decimals.
+    /// `QueryExceededMemoryLimitNoDiskUseAllowed`; `CommandNotSupported` for deviations of decimals.
     pub(super) fn push(&mut self, document: Document<'_>) -> Result<(), Refusal> {
         let key = self.key.eval(document)?.unwrap_or_else(OwnedValue::null);
         let key = match &self.buckets {
@@ -159,7 +160,7 @@ impl Kind {
     fn begin(self) -> State {
         match self {
             Self::Sum => State::Sum(OwnedValue::int32(0)),
-            Self::Average => State::Average(0.0, 0),
+            Self::Average => State::Average(0.0, None, 0),
             Self::Push | Self::AddToSet => State::List(Vec::new(), HashSet::new()),
             Self::DeviationOfAll | Self::DeviationOfSample => {
                 State::Deviation(Deviation::default())
@@ -189,9 +190,12 @@ impl State {
                 };
                 Ok(0)
             }
-            (Self::Average(sum, count), Some(value)) if value.kind.is_number() => {
-                let number = Number::of(value.get()).and_then(Number::as_f64);
-                *sum += number.ok_or_else(|| Refusal::not_supported("$avg of decimal128"))?;
+            (Self::Average(sum, decimals, count), Some(value)) if value.kind.is_number() => {
+                match (Number::of(value.get()).and_then(Number::as_f64), &decimals) {
+                    (Some(number), _) => *sum += number,
+                    (None, Some(before)) => *decimals = Some(add(before.get(), value.get())?),
+                    (None, None) => *decimals = Some(value),
+                }
                 *count += 1;
                 Ok(0)
             }
@@ -241,9 +245,16 @@ impl State {
     fn finish(self, kind: Kind) -> OwnedValue {
         match self {
             Self::Sum(sum) => sum,
-            Self::Average(_, 0) => Value::NULL.to_owned(),
-            #[expect(clippy::cast_precision_loss, reason = "a mean is a double")]
-            Self::Average(sum, count) => OwnedValue::double(sum / count as f64),
+            Self::Average(_, _, 0) => Value::NULL.to_owned(),
+            Self::Average(sum, decimals, count) => {
+                let double = OwnedValue::double(sum);
+                let all = match decimals {
+                    Some(decimals) if sum == 0.0 => decimals,
+                    Some(decimals) => add(decimals.get(), double.get()).unwrap_or(double),
+                    None => double,
+                };
+                mean(all.get(), count)
+            }
             Self::One(one) => one.unwrap_or_else(|| Value::NULL.to_owned()),
             Self::List(list, _) => OwnedValue::array(list),
             Self::Deviation(state) => state.value(kind == Kind::DeviationOfSample),
