@@ -1,7 +1,7 @@
 //! Sort orders of documents.
 
 use crate::index::{append, keys_of, plain_key};
-use crate::path::{Path, candidates};
+use crate::path::{Path, index_of};
 use crate::raw::{Document, Kind, Value};
 use crate::refusal::{Outcome, Refusal};
 
@@ -75,17 +75,47 @@ fn least_at(document: Document<'_>, (path, is_descending): &(Path, bool)) -> Vec
             best = Some(bytes);
         }
     };
-    candidates(document, path, &mut |value| {
-        let value = value.unwrap_or(Value::NULL);
-        match value.as_array() {
+    let whole = Value {
+        kind: Kind::Document,
+        bytes: document.0,
+    };
+    each_at(whole, path.parts(), &mut see);
+    best.unwrap_or_else(|| key(Value::NULL))
+}
+
+/// Shows what an index would have of `value` at the path `parts`: of an array the place that a part names, where it has that, or else what
+/// each of its elements has; null where there is nothing.
+fn each_at<'a>(value: Value<'a>, parts: &[Box<[u8]>], see: &mut dyn FnMut(Value<'a>)) {
+    let Some((first, rest)) = parts.split_first() else {
+        return match value.as_array() {
             Some(elements) if elements.is_empty() => see(Value {
                 kind: Kind::Undefined,
                 bytes: &[],
             }),
             Some(elements) => elements.iter().for_each(|element| see(element.value)),
             None => see(value),
+        };
+    };
+    match value.kind {
+        Kind::Document => {
+            let mut fields = Document(value.bytes).iter();
+            match fields.find(|field| *field.name == **first) {
+                Some(field) => each_at(field.value, rest, see),
+                None => see(Value::NULL),
+            }
         }
-        false
-    });
-    best.unwrap_or_else(|| key(Value::NULL))
+        Kind::Array => {
+            let elements = Document(value.bytes);
+            if let Some(place) = index_of(first).and_then(|at| elements.iter().nth(at)) {
+                return each_at(place.value, rest, see);
+            }
+            for element in elements {
+                match element.value.kind {
+                    Kind::Document => each_at(element.value, parts, see),
+                    _ => see(Value::NULL),
+                }
+            }
+        }
+        _ => see(Value::NULL),
+    }
 }

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use drumlin_base::rng::Rng;
 use drumlin_doc::keystring::{self, BEHIND};
-use drumlin_doc::{Builder, Document, Kind, OwnedValue, compare};
+use drumlin_doc::{Builder, Document, Kind, OwnedValue, Sort, compare};
+
+use crate::json::doc;
 
 /// A decimal of a coefficient and a power of ten.
 fn decimal(coefficient: i128, power: i32) -> OwnedValue {
@@ -218,4 +220,28 @@ fn keys_give_values_back() {
         }
     }
     assert!(reversible > 5_000, "{reversible}");
+}
+
+#[test]
+fn a_place_in_an_array_sorts_by_what_is_there() {
+    let sort = Sort::new(Document(&doc(r#"{"c.0": 1}"#))).expect("an order");
+    let ascending = [
+        r#"{"c": []}"#,
+        r#"{"c": 5}"#,
+        r#"{"c": [{"1": 3}, {"x": 1}]}"#,
+        r#"{"c": ["abc"]}"#,
+        r#"{"c": ["x y", {"y": 2}, null]}"#,
+        r#"{"c": [["z", 1]]}"#,
+    ];
+    let keys = ascending.map(|text| sort.key_of(Document(&doc(text))));
+    assert_eq!(keys[0], keys[1], "nothing is there");
+    // The place is a document, whatever else lies in it.
+    assert!(keys[1] < keys[2]);
+    assert!(keys[3] < keys[4]);
+    // Of an array at the place the least element counts.
+    assert!(keys[5] < keys[3], "1 is less than a text");
+    let below = Sort::new(Document(&doc(r#"{"c.1.x": -1}"#))).expect("an order");
+    let key = |text: &str| below.key_of(Document(&doc(text)));
+    assert!(key(r#"{"c": [{"x": 9}, {"x": 2}]}"#) < key(r#"{"c": [{"x": 9}, {"x": 1}]}"#));
+    assert!(key(r#"{"c": [0, {"x": 1}]}"#) < key(r#"{"c": [{"x": 9}]}"#));
 }
