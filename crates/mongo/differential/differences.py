@@ -80,6 +80,13 @@ def range_over_an_array(it):
     return any(isinstance(value, list) for value in fields(it, ranges))
 
 
+def sorted_below_mixed_elements(it):
+    """Whether a sort goes to a field of the elements of an array of which some are no documents."""
+    firsts = [name.split(".")[0] for value in values_of(it.command, "sort") + values_of(it.command, "$sort") for name in value if "." in name]
+    arrays = [value for value in fields(it, firsts) if isinstance(value, list)]
+    return any(not isinstance(element, dict) for value in arrays for element in value)
+
+
 KNOWN = [
     ("a projection of fields that stay leaves them in the order of the document", fields_in_another_order),
     (
@@ -123,4 +130,18 @@ KNOWN = [
         and ("aggregate" in it.command or any(len(u) > 1 for u in updates_of(it.command))),
     ),
     ("a filter for an array finds it as an element of an array, and $all does so, too", filter_for_an_array),
+    (
+        "$gte and $lte of null find what has no such field",
+        lambda it: any(value is None for name in ("$gte", "$lte") for value in values_of(it.command, name)),
+    ),
+    (
+        "a range of an array compares arrays whole",
+        lambda it: any(isinstance(value, list) for name in ("$gt", "$gte", "$lt", "$lte") for value in values_of(it.command, name)),
+    ),
+    (
+        "$in of one value is that value, also for the document that an upsert makes",
+        lambda it: any(value is True for value in values_of(it.command, "upsert"))
+        and any(all(value == values[0] for value in values) for values in values_of(it.command, "$in") if values),
+    ),
+    ("below an element that is no document a sort finds null, as below a document without the field", sorted_below_mixed_elements),
 ]
