@@ -37,7 +37,7 @@ impl Default for Stripe {
 
 impl Stripe {
     // Relaxed, all: no other memory is published by a time.
-    fn record_alone(&self, nanos: u64) {
+    fn record_alone(&self, nanos: u64, times: u64) {
         let add = |to: &AtomicU64, n: u64| {
             to.store(
                 to.load(Ordering::Relaxed).wrapping_add(n),
@@ -45,19 +45,20 @@ impl Stripe {
             );
         };
         if let Some(bucket) = self.buckets.get(bucket_of(nanos)) {
-            add(bucket, 1);
+            add(bucket, times);
         }
-        add(&self.nanos, nanos);
+        add(&self.nanos, nanos.wrapping_mul(times));
         if nanos > self.longest.load(Ordering::Relaxed) {
             self.longest.store(nanos, Ordering::Relaxed);
         }
     }
 
-    fn record_shared(&self, nanos: u64) {
+    fn record_shared(&self, nanos: u64, times: u64) {
         if let Some(bucket) = self.buckets.get(bucket_of(nanos)) {
-            bucket.fetch_add(1, Ordering::Relaxed);
+            bucket.fetch_add(times, Ordering::Relaxed);
         }
-        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+        let sum = nanos.wrapping_mul(times);
+        self.nanos.fetch_add(sum, Ordering::Relaxed);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
     }
 }
@@ -71,6 +72,11 @@ pub struct Histogram {
 impl Histogram {
     /// Records one time.
     pub fn record(&self, time: Duration) {
+        self.record_for(time, 1);
+    }
+
+    /// Records one time that stands for `times` of about its length.
+    pub fn record_for(&self, time: Duration, times: u64) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let at = own_stripe();
         let Some(stripe) = self.stripes.get(at) else {
@@ -78,8 +84,8 @@ impl Histogram {
         };
         let stripe = stripe.get_or_init(Box::default);
         match at < OWN_STRIPES {
-            true => stripe.record_alone(nanos),
-            false => stripe.record_shared(nanos),
+            true => stripe.record_alone(nanos, times),
+            false => stripe.record_shared(nanos, times),
         }
     }
 

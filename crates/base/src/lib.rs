@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod operators;
 pub mod perf;
 pub mod rng;
+pub mod sampler;
 pub mod sync;
 
 pub use budget::{Account, MemoryBudget, MemoryUse, Reclaim};

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin::internals::batch::WriteBatch;
 use drumlin::internals::names::FileName;
 use drumlin::{
     ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options, RateLimit,
-    ReadOptions, TableFormat, Tuning, UniversalOptions, WriteOptions,
+    ReadOptions, TableFormat, Timings, Tuning, UniversalOptions, WriteOptions,
 };
+use drumlin_base::histogram::Times;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::{Error, PrefixExtractor, Result};
@@ -97,11 +99,11 @@ impl Store for DrumlinStore {
     }
 
     fn statistics(&self) -> Option<String> {
-        let tickers = self.db.statistics().tickers();
-        let lines = tickers
-            .iter()
-            .map(|(name, value)| format!("{name} COUNT : {value}\n"));
-        Some(lines.collect())
+        let metrics = self.db.metrics().ok()?;
+        let counters = metrics.tickers.iter();
+        let counters = counters.map(|(name, value)| format!("{name} COUNT : {value}\n"));
+        let times = metrics.times.iter().map(line_of_times);
+        Some(counters.chain(times).collect())
     }
 
     fn sample(&self) -> Sample {
@@ -128,6 +130,18 @@ impl Store for DrumlinStore {
     }
 }
 
+/// A distribution in RocksDB's words.
+fn line_of_times((name, times): &(&str, Times)) -> String {
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| micros(times.quantile(share)));
+    format!(
+        "{name} P50 : {p50:.3} P95 : {p95:.3} P99 : {p99:.3} P100 : {:.3} COUNT : {} SUM : {:.0}\n",
+        micros(times.longest()),
+        times.count(),
+        micros(times.total()),
+    )
+}
+
 /// The engine's options for these flags. Options without a flag keep the engine's default.
 fn options(flags: &Flags, env: &Env) -> Result<Options> {
     let compression = Compression {
@@ -145,6 +159,7 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
         compression,
         background_threads: given(flags.max_background_jobs),
         compaction_style,
+        timings: timings(flags)?,
         wal_dir,
         max_open_files: usize::try_from(flags.open_files).ok(),
         family: FamilyOptions {
@@ -164,6 +179,19 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
             false => env.clone(),
         },
         ..Options::default()
+    })
+}
+
+fn timings(flags: &Flags) -> Result<Timings> {
+    Ok(match flags.stats_level {
+        0..=5 if !flags.statistics => Timings::Jobs,
+        0..=2 => Timings::Jobs,
+        3 | 4 => Timings::Sampled,
+        5 => Timings::Calls,
+        other => {
+            let message = format!("--stats_level={other}: there are 0 to 5");
+            return Err(Error::invalid_argument(message));
+        }
     })
 }
 
@@ -464,6 +492,17 @@ mod tests {
         let budget = parse("--cache_size=5 --memory_budget=7000000").expect("sound flags");
         assert_eq!(budget.memory_budget, Some(7_000_000));
         assert!(parse("--compression_type=brotli").is_err());
+    }
+
+    #[test]
+    fn statistics_time_calls_as_their_level_says() {
+        let timings = |line: &str| parse(line).map(|options| options.timings);
+        assert_eq!(timings("--stats_level=5").ok(), Some(Timings::Jobs));
+        assert_eq!(timings("--statistics").ok(), Some(Timings::Sampled));
+        let level = |level: u32| timings(&format!("--statistics --stats_level={level}"));
+        assert_eq!(level(2).ok(), Some(Timings::Jobs));
+        assert_eq!(level(5).ok(), Some(Timings::Calls));
+        assert!(level(6).is_err());
     }
 
     #[test]

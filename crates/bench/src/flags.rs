@@ -131,7 +131,8 @@ flags! {
     sync: bool = false, "Make every write durable before it returns.";
     disable_wal: bool = false, "Write without the log.";
     histogram: bool = false, "Time each operation and print the distribution.";
-    statistics: bool = false, "Print the engine's counters at the end.";
+    statistics: bool = false, "Print the engine's counters and times at the end.";
+    stats_level: u32 = 3, "Which times --statistics keeps: up to 2 those of jobs, 3 and 4 those of a sample of calls too, 5 those of all calls.";
     compression_type: String = "snappy".to_owned(), "none, snappy, zlib, bzip2, lz4, lz4hc or zstd.";
     compression_level: i64 = 32_767, "Level for codecs that have one; 32767: the codec's own default.";
     compression_max_dict_bytes: u32 = 0, "Bytes of the compression dictionary a table; 0: none.";

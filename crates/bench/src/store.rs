@@ -61,7 +61,7 @@ pub trait Store: Send + Sync + Sized + 'static {
         None
     }
 
-    /// The store's counters as text, for `--statistics`, if it has any.
+    /// The store's counters and times as text, for `--statistics`, if it has any.
     fn statistics(&self) -> Option<String> {
         None
     }

@@ -156,6 +156,27 @@ fn calls_are_timed_on_request() {
 }
 
 #[test]
+fn a_sample_of_the_calls_stands_for_all() {
+    let dir = temp_dir();
+    let db = Db::open(dir.path(), options(Timings::Sampled)).expect("opens");
+    let mut entries = db.iter(ReadOptions::default());
+    for key in 0..10_000u32 {
+        db.put(key.to_be_bytes(), b"value").expect("writes");
+        assert!(db.get(key.to_be_bytes()).expect("reads").is_some());
+        entries.seek(&key.to_be_bytes());
+    }
+    let metrics = db.metrics().expect("answers");
+    for name in ["get", "seek", "write"] {
+        let name = format!("rocksdb.db.{name}.micros");
+        let times = metrics.times.iter().find(|(own, _)| *own == name);
+        let (_, times) = times.unwrap_or_else(|| panic!("{name} is not there"));
+        assert_eq!(times.count() % 32, 0, "each stands for 32");
+        assert!((8_500..11_500).contains(&times.count()), "{name} {times:?}");
+        assert!(times.total() >= times.longest() * 32, "{name}");
+    }
+}
+
+#[test]
 fn the_text_is_prometheus_and_tells_the_same() {
     let dir = temp_dir();
     let db = Db::open(dir.path(), options(Timings::Calls)).expect("opens");

@@ -120,7 +120,7 @@ fn reads(looks: &Looks<'_>) -> String {
         parts.push(part);
     }
     if parts.is_empty() {
-        parts.push("not counted (Options::timings is not Calls)".to_owned());
+        parts.push("not counted (Options::timings is Jobs)".to_owned());
     }
     parts.push(per_second(
         looks.rate("num_iterator_created_total"),

@@ -54,6 +54,10 @@ impl RefreshSource for FamilySource {
         let present = self.family.super_version.load();
         Arc::ptr_eq(&present, held).then(|| self.engine.store.visible_seqno())
     }
+
+    fn call_times(&self) -> Option<&CallTimes> {
+        self.engine.store.watch.times.calls()
+    }
 }
 
 /// An open database. Cheap to clone; every method may be called from any thread.
@@ -458,21 +462,13 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
-        match self.engine.store.watch.times.calls() {
-            None => self.get_key(family, key.as_ref(), options),
-            Some(times) => self.get_timed(times, family, key.as_ref(), options),
+        let times = self.engine.store.watch.times.calls();
+        let begun = times.and_then(CallTimes::begin);
+        let answer = self.get_key(family, key.as_ref(), options);
+        if let (Some(begun), Some(times)) = (begun, times) {
+            times.end(begun, &times.get);
         }
-    }
-
-    #[cold]
-    fn get_timed(
-        &self,
-        times: &CallTimes,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedSlice>> {
-        times.time(&times.get, || self.get_key(family, key, options))
+        answer
     }
 
     fn get_key(
@@ -570,7 +566,7 @@ impl Db {
             walked,
             || Arc::new(FamilySource::new(&self.engine, &family.0)),
         )
-        .timed(self.engine.store.watch.times.calls())
+        .timed(self.engine.store.watch.times.calls().is_some())
     }
 
     /// Pins the present moment for reads. Holding one keeps overwritten values on disk. Reads of a [`crate::Follower`]

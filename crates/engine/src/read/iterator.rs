@@ -31,8 +31,8 @@ use crate::watch::times::CallTimes;
 pub struct DbIterator {
     /// There until this is dropped.
     walk: Option<Box<Walk>>,
-    /// Where its seeks are timed.
-    times: Option<Arc<CallTimes>>,
+    /// Whether its source times its seeks.
+    is_timed: bool,
     /// Of a family whose values have a time behind them: passes over those whose time is up, by `now`.
     ttl: Option<Arc<Ttl>>,
     /// When it was last positioned, in seconds since 1970, so that a walk to and fro meets the same keys.
@@ -57,7 +57,7 @@ impl DbIterator {
         let ttl = context.ttl.clone();
         Self {
             walk: Some(Box::new(Walk::new(context, super_version, seqno, options))),
-            times: None,
+            is_timed: false,
             ttl,
             now: 0,
         }
@@ -102,7 +102,7 @@ impl DbIterator {
             walk.reuse(seqno, options, snapshot);
             return Self {
                 walk: Some(walk),
-                times: None,
+                is_timed: false,
                 ttl: context.ttl.clone(),
                 now: 0,
             };
@@ -118,12 +118,20 @@ impl DbIterator {
         made
     }
 
-    /// The same, with its seeks timed where `times` is given.
+    /// The same, with its seeks timed by its source if `is_timed`.
     #[inline]
     #[must_use]
-    pub(crate) fn timed(mut self, times: Option<&Arc<CallTimes>>) -> Self {
-        self.times = times.cloned();
+    pub(crate) fn timed(mut self, is_timed: bool) -> Self {
+        self.is_timed = is_timed;
         self
+    }
+
+    /// Where its seeks are timed.
+    fn times(&self) -> Option<&CallTimes> {
+        match self.is_timed {
+            true => self.walk().source.as_ref()?.call_times(),
+            false => None,
+        }
     }
 
     /// Carries out a seek, and times it where that is asked for.
@@ -132,10 +140,12 @@ impl DbIterator {
         if let Some(ttl) = &self.ttl {
             self.now = ttl.now();
         }
-        if let Some(times) = self.times.clone() {
-            times.time(&times.seek, || self.moving().map(seek));
-        } else if let Some(walk) = self.moving() {
+        let begun = self.times().and_then(CallTimes::begin);
+        if let Some(walk) = self.moving() {
             seek(walk);
+        }
+        if let (Some(begun), Some(times)) = (begun, self.times()) {
+            times.end(begun, &times.seek);
         }
         if self.ttl.is_some() {
             self.pass_expired(way);

@@ -8,12 +8,11 @@
 //!
 //! The usual read writes nothing that other threads read: about one get in [`GETS_PER_SAMPLE`] is looked
 //! at and charged for all of them, and a walk is each time it has cost [`WALK_SAMPLE_BYTES`]. Where
-//! samples fall is drawn by a generator of each thread, every one seeded alike: a run of one thread can
-//! be repeated, and no pattern of reads falls in step with the samples.
+//! samples fall is drawn by a generator of each thread ([`Sampler`]).
 
 use std::cell::Cell;
 
-use drumlin_base::rng::Rng;
+use drumlin_base::sampler::Sampler;
 
 use crate::version::FileMeta;
 
@@ -40,49 +39,13 @@ const GETS_PER_SAMPLE: u32 = 128;
 /// The cost of a walk for each run at which it is sampled.
 const WALK_SAMPLE_BYTES: u64 = GET_BYTES * GETS_PER_SAMPLE as u64;
 
+type GetSampler = Sampler<GETS_PER_SAMPLE>;
+
 thread_local! {
-    static SAMPLER: Cell<Sampler> = const { Cell::new(Sampler::new()) };
+    static SAMPLER: Cell<GetSampler> = const { Cell::new(GetSampler::new()) };
 }
 
-/// Decides which reads of one thread are sampled.
-#[derive(Clone, Copy, Debug)]
-struct Sampler {
-    /// Gets until the next sample.
-    left: u32,
-    /// State of the generator.
-    seed: u64,
-}
-
-impl Sampler {
-    const fn new() -> Self {
-        Self {
-            left: GETS_PER_SAMPLE,
-            seed: 0,
-        }
-    }
-
-    /// Counts `gets`, up to the first that is sampled, and gives its index. Those after it are not counted
-    /// yet.
-    #[inline]
-    fn count(&mut self, gets: u32) -> Option<u32> {
-        if gets < self.left {
-            self.left -= gets;
-            return None;
-        }
-        let sampled = self.left - 1;
-        self.left = 1 + self.draw(2 * u64::from(GETS_PER_SAMPLE) - 1) as u32;
-        Some(sampled)
-    }
-
-    #[cold]
-    fn draw(&mut self, bound: u64) -> u64 {
-        let mut rng = Rng::new(self.seed);
-        self.seed = rng.next_u64();
-        rng.below(bound)
-    }
-}
-
-fn with_sampler<R>(act: impl FnOnce(&mut Sampler) -> R) -> R {
+fn with_sampler<R>(act: impl FnOnce(&mut GetSampler) -> R) -> R {
     SAMPLER.with(|cell| {
         let mut sampler = cell.get();
         let result = act(&mut sampler);
@@ -176,37 +139,6 @@ impl WalkMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The gets that are sampled when they come in batches of these sizes.
-    fn sampled(batches: &[u32]) -> Vec<u32> {
-        let mut sampler = Sampler::new();
-        let (mut places, mut begin) = (Vec::new(), 0);
-        for &batch in batches {
-            let end = begin + batch;
-            while let Some(at) = sampler.count(end - begin) {
-                places.push(begin + at);
-                begin += at + 1;
-            }
-            begin = end;
-        }
-        places
-    }
-
-    #[test]
-    fn samples_come_at_the_rate_they_stand_for_and_in_step_with_nothing() {
-        let places = sampled(&vec![1; 1000 * GETS_PER_SAMPLE as usize]);
-        assert!((930..1070).contains(&places.len()), "{}", places.len());
-        let gaps: std::collections::BTreeSet<_> =
-            places.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(gaps.len() > 100, "{} different gaps", gaps.len());
-    }
-
-    #[test]
-    fn the_same_gets_are_sampled_in_every_run_however_they_are_batched() {
-        let alone = sampled(&[1; 10_000]);
-        assert_eq!(alone, sampled(&[1; 10_000]));
-        assert_eq!(alone, sampled(&[7, 1, 1000, 0, 992, 8000]));
-    }
 
     #[test]
     fn short_walks_pay_as_much_as_long_ones() {

@@ -20,7 +20,7 @@ pub struct Metrics {
     /// Counters since the database was opened, under RocksDB's names where they mean the same.
     pub tickers: Vec<(&'static str, u64)>,
     /// Distributions of times, under the names of RocksDB's histograms. Those of calls are there under
-    /// `Timings::Calls` alone.
+    /// `Timings::Sampled` and `Timings::Calls` alone.
     pub times: Vec<(&'static str, Times)>,
     /// How often and how long writers waited, by cause.
     pub waits: Vec<(WaitCause, u64, Duration)>,

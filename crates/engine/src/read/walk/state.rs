@@ -29,6 +29,7 @@ use crate::read::context::ReadContext;
 use crate::read::lazy_blob::LazyBlob;
 use crate::read::sampling::WalkMeter;
 use crate::read::source::{Source, TombstoneCursor};
+use crate::watch::times::CallTimes;
 
 /// Walks that wait for the next iterator, by super version.
 pub(crate) type WalkPool = LocalPool<Walk>;
@@ -74,6 +75,11 @@ pub trait RefreshSource: Send + Sync {
     /// The published sequence number, if `held` is still the present super version: writes nothing
     /// that other threads read.
     fn seqno_if_present(&self, held: &Arc<SuperVersion>) -> Option<SeqNo>;
+
+    /// Where the times of calls are kept, if they are.
+    fn call_times(&self) -> Option<&CallTimes> {
+        None
+    }
 }
 
 /// Entries that a walk passed over; for explaining why one is slow.
