@@ -100,7 +100,10 @@ impl Store {
         let _alone = self.locks.alone(collection.ident);
         let filled = filled.and_then(|()| Ok(building.check()?));
         let finished = self.finish_build(&collection, &building, filled);
-        if finished.is_err() {
+        let is_shown = self
+            .collection(name)
+            .is_some_and(|it| it.building.is_some());
+        if is_shown {
             self.publish(Collection::clone(&collection));
         }
         finished
