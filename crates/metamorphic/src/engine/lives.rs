@@ -95,7 +95,11 @@ impl World<'_> {
     /// Reads the files of the open database through a second, read-only handle.
     fn open_beside(&mut self) -> Result<String> {
         self.db().wait_for_background()?;
-        let options = self.readable(self.disk.options(&self.choice));
+        let options = Options {
+            // Of more tables than half of these it might not find those that are compacted meanwhile.
+            max_open_files: None,
+            ..self.readable(self.disk.options(&self.choice))
+        };
         let mut tries = 0;
         loop {
             let reader = Db::open_read_only(self.disk.dir(), options.clone());
