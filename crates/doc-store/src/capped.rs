@@ -73,7 +73,7 @@ impl Store {
             let place = key.get(4..).unwrap_or_default();
             let document = form::decode(place, cursor.try_value()?)?;
             let changes = Changes::of(collection, Document(&document), None, place)?;
-            self.write_changes(collection, &changes, batch)?;
+            self.write_changes(collection, &changes, batch, pace)?;
             batch.delete_cf(self.families.docs.id(), key)?;
             let len = document.len() as u64;
             (documents, bytes) = (documents.wrapping_sub(1), bytes.wrapping_sub(len));

@@ -1,6 +1,6 @@
 //! What a change of a document changes in indexes.
 
-use drumlin::{ReadOptions, WriteBatch};
+use drumlin::WriteBatch;
 use drumlin_doc::Document;
 
 use crate::catalog::Collection;
@@ -39,6 +39,7 @@ impl Store {
         collection: &Collection,
         changes: &Changes,
         batch: &mut WriteBatch,
+        pace: Pace,
     ) -> Outcome<()> {
         let family = self.families.index.id();
         for (index, change) in collection.kept_up().zip(&changes.of_indexes) {
@@ -47,7 +48,7 @@ impl Store {
             }
             let is_built = collection.is_building(index);
             for entry in &change.old {
-                if is_built && index.unique && !self.has_entry(entry)? {
+                if is_built && index.unique && !self.has_entry(entry, pace)? {
                     continue; // The build has not been here, and the key may be another document's by now.
                 }
                 if !drumlin_base::bug!("mongo-old-entries-stay") {
@@ -62,8 +63,8 @@ impl Store {
     }
 
     /// Whether a unique index has this entry, of this document.
-    fn has_entry(&self, entry: &Entry) -> Outcome<bool> {
-        let options = ReadOptions::default();
+    fn has_entry(&self, entry: &Entry, pace: Pace) -> Outcome<bool> {
+        let options = pace.read_options();
         let stored = self.db.get_cf(&self.families.index, &entry.key, &options)?;
         Ok(stored.is_some_and(|stored| *stored == *entry.value)
             || drumlin_base::bug!("mongo-built-keys-of-others-removed"))

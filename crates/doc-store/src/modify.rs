@@ -155,7 +155,7 @@ impl Store {
                 }
                 None => batch.delete_cf(self.families.docs.id(), &key)?,
             }
-            self.write_changes(&collection, &changes, &mut batch)?;
+            self.write_changes(&collection, &changes, &mut batch, pace)?;
             let documents = if after.is_none() { u64::MAX } else { 0 };
             let bytes = after
                 .map_or(0, |document| document.0.len() as u64)

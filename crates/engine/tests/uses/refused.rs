@@ -12,7 +12,8 @@ use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 const DIR: &str = "/db";
 const FILE_BYTES_MAX: u64 = 1 << 26;
 
-fn disk() -> (Arc<StrictMemFileSystem>, Options) {
+/// An empty directory in memory, and options for a store there.
+pub(crate) fn disk() -> (Arc<StrictMemFileSystem>, Options) {
     let files = Arc::new(StrictMemFileSystem::new());
     files.create_dir_all(Path::new(DIR)).unwrap();
     let options = Options {

@@ -5,22 +5,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::{Db, Env, FamilyOptions, Options};
+use drumlin::{Db, FamilyOptions, Options};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+
+use crate::refused::disk;
 
 const DIR: &str = "/db";
 
 /// A closed store: `dropped` (1), which was dropped; `written` (2), with a row in the WAL; `empty` (3).
 fn store() -> (Arc<StrictMemFileSystem>, Options) {
-    let files = Arc::new(StrictMemFileSystem::new());
-    files.create_dir_all(Path::new(DIR)).unwrap();
-    let options = Options {
-        env: Env {
-            files: Arc::clone(&files) as Arc<dyn FileSystem>,
-            ..Env::system()
-        },
-        ..Options::default()
-    };
+    let (files, options) = disk();
     let db = Db::open(DIR, options.clone()).unwrap();
     for name in ["dropped", "written", "empty"] {
         let family = db.create_family(name, FamilyOptions::default()).unwrap();
