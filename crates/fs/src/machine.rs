@@ -25,12 +25,12 @@ pub fn memory_limit_bytes() -> u64 {
 }
 
 /// Has the C library give freed memory back to the system soon. By default its thresholds grow with
-/// each large free, up to 64 MiB kept by each of many arenas, which no budget sees. For programs to
-/// call once at their start; a library leaves this choice to its user.
+/// each large free, up to 64 MiB kept by each of many arenas, which no budget sees; and blocks of 64 KiB that come and go
+/// leave holes. For programs to call once at their start; a library leaves this choice to its user.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn return_freed_memory() {
     const SETTINGS: [(libc::c_int, libc::c_int); 3] = [
-        (libc::M_MMAP_THRESHOLD, 256 << 10),
+        (libc::M_MMAP_THRESHOLD, 48 << 10),
         (libc::M_TRIM_THRESHOLD, 512 << 10),
         (libc::M_ARENA_MAX, 2),
     ];
