@@ -77,6 +77,7 @@ pub const TARGETS: &[Target] = &[
     ("resp_words", targets::resp::run_words),
     ("script_code", targets::script::run_code),
     ("script_values", targets::script::run_values),
+    ("spelled_document", targets::documents::run),
     ("sst_open_scan", targets::table::run),
     ("stored_collections", targets::stored::run),
     ("table_properties", targets::properties::run),

@@ -50,7 +50,41 @@ pub(crate) fn models() -> Vec<Known> {
         known("json", Effort::Small, &mut rng, &mut json),
         known("large", Effort::Small, &mut rng, &mut large),
         ("raw", Model::raw(), vec![b"as it is".to_vec()]),
+        trained(
+            "documents",
+            Effort::Small,
+            (0..RECORDS).map(|_| document(&mut rng)).collect(),
+        ),
     ]
+}
+
+/// A BSON document of a number and a text.
+fn document(rng: &mut Rng) -> Vec<u8> {
+    let (number, text) = (rng.below(90) as u8, words(rng, 3));
+    let len = text.len() as u8 + 1;
+    let head = [
+        len + 20,
+        0,
+        0,
+        0,
+        0x10,
+        b'n',
+        0,
+        number,
+        0,
+        0,
+        0,
+        0x02,
+        b't',
+        0,
+        len,
+        0,
+        0,
+        0,
+    ];
+    let bytes = [&head, text.as_bytes(), &[0, 0]].concat();
+    assert_eq!(bytes.len(), usize::from(len + 19));
+    bytes
 }
 
 fn known(
@@ -59,7 +93,11 @@ fn known(
     rng: &mut Rng,
     record: &mut dyn FnMut(&mut Rng) -> String,
 ) -> Known {
-    let records: Vec<Vec<u8>> = (0..RECORDS).map(|_| record(rng).into_bytes()).collect();
+    let records = (0..RECORDS).map(|_| record(rng).into_bytes());
+    trained(name, effort, records.collect())
+}
+
+fn trained(name: &'static str, effort: Effort, records: Vec<Vec<u8>>) -> Known {
     let sample: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
     (name, Model::train(&sample, effort), records)
 }
@@ -83,9 +121,31 @@ fn facts(records: u64) -> ModelFacts {
     }
 }
 
-/// Inputs of the targets `model`, `model_file` and `record_code`: target, name, bytes.
+/// Inputs of the targets `model`, `model_file`, `record_code` and `spelled_document`: target, name, bytes.
 pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    let mut seeds = Vec::new();
+    let texts = [
+        (
+            "text",
+            &b"aSs\x003\x1Fa\x1Fb\x1F{in\x00d1.50\x1F}b\x00x\x00}"[..],
+        ),
+        (
+            "array",
+            b"b7c[a\0ob\x001\x1F0102030405\x1F7\x1Ft9\x1F0\x1Fn]}",
+        ),
+        (
+            "elements",
+            b"cc1[a\0x4\x1F2\x1F\x1F\0\x1F]m\x001\x1F2\x1FD\x007ff8000000000000\x1F}",
+        ),
+    ];
+    let text = |(name, text): (&str, &[u8])| ("spelled_document", name.to_owned(), text.to_vec());
+    let mut seeds: Vec<_> = texts.into_iter().map(text).collect();
+    let record = crate::mongo::all_types();
+    seeds.push(("spelled_document", "record".to_owned(), record));
+    seeds.push((
+        "spelled_document",
+        "small".to_owned(),
+        document(&mut Rng::new(2)),
+    ));
     for (number, (name, model, records)) in models().into_iter().enumerate() {
         let model = Arc::new(model);
         let bytes = model.to_bytes();

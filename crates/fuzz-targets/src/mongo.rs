@@ -15,7 +15,7 @@ fn of(fill: impl FnOnce(&mut Builder)) -> Vec<u8> {
     out.finish()
 }
 
-fn all_types() -> Vec<u8> {
+pub(crate) fn all_types() -> Vec<u8> {
     of(|out| {
         out.i32("a", -1)
             .i64("b", 1 << 40)

@@ -9,6 +9,7 @@
 //! - [`bits`] and [`huffman`]: bits, and codes that decode by one small table;
 //! - [`tokens`] and [`dictionary`]: the parts of texts: short strings, and long ones stored once;
 //! - [`text`]: texts as rows of bits;
+//! - [`documents`]: BSON documents as text, and back;
 //! - [`template`]: records of a stable shape, as typed columns;
 //! - [`model`]: the choice among these for a sample, and the meaning of a record's code;
 //! - [`keys`]: the keys of a table, in order, encoded by their common pattern.
@@ -38,6 +39,7 @@
 
 pub mod bits;
 pub mod dictionary;
+pub mod documents;
 mod held;
 pub mod huffman;
 pub mod keys;

@@ -9,6 +9,7 @@ pub(crate) mod coded_rows;
 pub(crate) mod data_block;
 pub(crate) mod database;
 pub(crate) mod decompress;
+pub(crate) mod documents;
 pub(crate) mod expect;
 pub(crate) mod filter_block;
 pub(crate) mod index_block;

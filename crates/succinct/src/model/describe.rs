@@ -15,6 +15,9 @@ impl Model {
     /// its text coder.
     pub fn describe(&self) -> String {
         let mut out = String::new();
+        if self.is_of_documents() {
+            out.push_str("documents, as text:\n");
+        }
         // Writing to a string does not fail.
         for form in self.forms() {
             let _infallible = match form {

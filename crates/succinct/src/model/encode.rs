@@ -6,6 +6,7 @@ use super::form::Form;
 use super::frame::{self, FRAME_BYTES_MIN};
 use super::store::{EXPANSION_MAX, Model};
 use crate::bits::BitWriter;
+use crate::documents::Spelled;
 use crate::text::Ending;
 
 /// Encodes records under one model. One thread's; make one for each thread, the tables behind it are
@@ -13,6 +14,8 @@ use crate::text::Ending;
 #[derive(Debug)]
 pub struct Encoder {
     model: Arc<Model>,
+    /// The text of the record, where the model is one of documents.
+    spelled: Spelled,
     decoded: Vec<u8>,
     counts: Counts,
 }
@@ -31,6 +34,7 @@ impl Encoder {
     pub fn new(model: Arc<Model>) -> Self {
         Self {
             model,
+            spelled: Spelled::default(),
             decoded: Vec::new(),
             counts: Counts::default(),
         }
@@ -56,7 +60,8 @@ impl Encoder {
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) {
         self.counts.records += 1;
         let (before, forms) = (out.len(), self.model.forms().len());
-        if !(0..forms).any(|index| self.try_form(index, record, out)) {
+        let is_spelled = !self.model.is_of_documents() || self.spelled.spell(record);
+        if !is_spelled || !(0..forms).any(|index| self.try_form(index, record, out)) {
             self.counts.raw += 1;
             if forms > 0 {
                 out.push(u8::MAX);
@@ -93,12 +98,16 @@ impl Encoder {
             return false;
         };
         let text = self.model.text().zip(self.model.text_encoder());
+        let spelled = match self.model.is_of_documents() {
+            true => self.spelled.text(),
+            false => record,
+        };
         let mut writer = BitWriter::new(out);
         // As many ones as there are forms before this one, then a zero.
         writer.put((2 << index) - 2, index as u32 + 1);
         let done = match form {
             Form::Text => text.is_some_and(|(coder, encoder)| {
-                encoder.encode(coder, record, Ending::Bits, &mut writer)
+                encoder.encode(coder, spelled, Ending::Bits, &mut writer)
             }),
             // Only after the others, and if it is worth it.
             Form::Frame(_) if record.len() < FRAME_BYTES_MIN => false,
@@ -106,10 +115,10 @@ impl Encoder {
                 writer.finish();
                 return frame::compress(record, i32::from(*level), out);
             }
-            Form::Layout(layout) => layout.encode(record, &mut writer),
+            Form::Layout(layout) => layout.encode(spelled, &mut writer),
             Form::Template(template) => {
                 let mut fields = Vec::new();
-                template.split(record, &mut fields) && template.encode(&fields, text, &mut writer)
+                template.split(spelled, &mut fields) && template.encode(&fields, text, &mut writer)
             }
         };
         writer.finish();

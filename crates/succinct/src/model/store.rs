@@ -5,6 +5,7 @@
 //!
 //! Threads: a model is shared freely.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -16,13 +17,15 @@ use super::form::{FORMS_MAX, Form};
 use super::frame;
 use crate::bits::Bits;
 use crate::dictionary::{DICTIONARY_BYTES_MAX, Dictionary};
+use crate::documents;
 use crate::template::Column;
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 
 /// On disk: the first bytes of a model.
 const MAGIC: &[u8; 4] = b"DrSm";
-/// On disk: the version of the encodings.
-const VERSION: u8 = 1;
+/// On disk: the versions of the encodings: records as they are, and documents as text.
+const RECORDS: u8 = 1;
+const DOCUMENTS: u8 = 2;
 /// On disk: the parts a model has, as bits of one byte.
 const HAS_DICTIONARY: u8 = 1;
 const HAS_TEXT: u8 = 2;
@@ -46,6 +49,8 @@ const EXPANSION_GUESS: usize = 8;
 /// The learned description of a sample of records: enough to decode each record from its code.
 pub struct Model {
     id: u64,
+    /// Whether forms hold the texts of documents; see [`crate::documents`]. Frames and raw codes hold records as they are.
+    of_documents: bool,
     forms: Vec<Form>,
     text: Option<TextCoder>,
     /// Bytes of a record for each of its code, as the sample had them.
@@ -64,6 +69,7 @@ impl Model {
     pub(super) fn new(forms: Vec<Form>, text: Option<TextCoder>, expansion: u8) -> Self {
         let mut model = Self {
             id: 0,
+            of_documents: false,
             forms,
             text,
             expansion,
@@ -80,6 +86,18 @@ impl Model {
         self
     }
 
+    /// The same model for documents: it was made for their texts.
+    pub(super) fn with_documents(mut self) -> Self {
+        self.of_documents = true;
+        self.id = xxh3_64(&self.to_bytes());
+        self
+    }
+
+    /// Whether its forms hold the texts of documents.
+    pub(super) fn is_of_documents(&self) -> bool {
+        self.of_documents
+    }
+
     /// Reads a model from the bytes of [`Model::to_bytes`].
     ///
     /// # Errors
@@ -91,7 +109,7 @@ impl Model {
             return Err(Error::corruption("not a model: its first bytes are others"));
         }
         let version = reader.u8().ok_or_else(cut)?;
-        if version != VERSION {
+        if !(RECORDS..=DOCUMENTS).contains(&version) {
             let complaint = format!("model version {version} is not known");
             return Err(Error::not_supported(complaint));
         }
@@ -118,6 +136,7 @@ impl Model {
         if !body.is_empty() {
             return Err(Error::corruption("bytes after the end of a model"));
         }
+        model.of_documents = version == DOCUMENTS;
         model.id = xxh3_64(bytes);
         Ok(model)
     }
@@ -148,6 +167,7 @@ impl Model {
         }
         Ok(Self {
             id: 0,
+            of_documents: false,
             forms,
             text,
             expansion,
@@ -164,7 +184,9 @@ impl Model {
             && packed.len().saturating_mul(EXPANSION_MAX) >= body.len();
         let (packing, stored) = if pack { (FRAME, packed) } else { (PLAIN, body) };
         let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&[VERSION, packing]);
+        let is_told = self.of_documents && !drumlin_base::bug!("model-of-documents-untold");
+        let version = if is_told { DOCUMENTS } else { RECORDS };
+        out.extend_from_slice(&[version, packing]);
         out.extend_from_slice(&stored);
         let sum = xxh3_64(&out);
         put_fixed64(&mut out, sum);
@@ -271,8 +293,18 @@ impl Model {
         };
         let before = out.len();
         let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
-        let bytes_max = bytes_max.min(record_bytes_max);
-        let outcome = self.decode_form((form, bytes_max), code, selector + 1, out);
+        let record_bytes_max = bytes_max.min(record_bytes_max);
+        let outcome = if self.of_documents && !matches!(form, Form::Frame(_)) {
+            let text_bytes = record_bytes_max.saturating_mul(documents::TEXT_FACTOR);
+            let text_bytes = text_bytes.saturating_add(documents::TEXT_BYTES_MORE);
+            with_scratch(|text| {
+                let form = (form, text_bytes.min(bytes_max));
+                self.decode_form(form, code, selector + 1, text)?;
+                documents::read(text, record_bytes_max, out)
+            })
+        } else {
+            self.decode_form((form, record_bytes_max), code, selector + 1, out)
+        };
         if outcome.is_err() {
             out.truncate(before);
         }
@@ -375,6 +407,25 @@ impl fmt::Debug for Model {
             )
             .finish_non_exhaustive()
     }
+}
+
+thread_local! {
+    /// The text of the document that is being read.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Memory that a thread keeps for texts.
+const SCRATCH_BYTES_KEPT: usize = 256 << 10;
+
+/// Calls `work` with an empty buffer.
+#[inline]
+fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    SCRATCH.with_borrow_mut(|text| {
+        text.clear();
+        let done = work(text);
+        text.shrink_to(SCRATCH_BYTES_KEPT);
+        done
+    })
 }
 
 #[cold]

@@ -55,6 +55,19 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
                 record.extend_from_slice(&(day as u16).to_be_bytes());
                 record
             }
+            "documents" => {
+                let note = words(rng, 5);
+                let mut elements = b"\x10n\0".to_vec();
+                elements.extend_from_slice(&(n as u32).to_le_bytes());
+                elements.extend_from_slice(b"\x09at\0");
+                elements.extend_from_slice(&(1_700_000_000_000 + day * 86_400_000).to_le_bytes());
+                elements.extend_from_slice(b"\x02note\0");
+                elements.extend_from_slice(&(note.len() as u32 + 1).to_le_bytes());
+                elements.extend_from_slice(note.as_bytes());
+                elements.push(0);
+                let len = elements.len() as u32 + 5;
+                [&len.to_le_bytes(), elements.as_slice(), &[0]].concat()
+            }
             "large" => {
                 let count = 1 + rng.below(200);
                 words(rng, count * 30).into_bytes()
@@ -68,7 +81,8 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..count).map(record).collect()
 }
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
+    "documents",
     "noise",
     "delimited",
     "pool",
@@ -119,6 +133,7 @@ fn every_record_comes_back_under_every_model() {
 #[test]
 fn models_save_what_their_sample_promises() {
     for (kind, ratio) in [
+        ("documents", 6.0),
         ("noise", 0.95),
         ("delimited", 5.0),
         ("pool", 50.0),

@@ -7,7 +7,8 @@
 use super::build::Builder;
 use super::encode::Encoder;
 use super::store::Model;
-use crate::template::{Layout, skeletons};
+use crate::documents::Spelled;
+use crate::template::{Layout, frequent, skeletons};
 use std::sync::Arc;
 
 /// One record in so many is not learned from but judged by.
@@ -16,6 +17,9 @@ const JUDGED_SHARE: usize = 8;
 const JUDGED_MAX: usize = 4000;
 /// Records that shapes are looked for in.
 const SHAPE_RECORDS: usize = 4000;
+/// Records that are looked at to tell whether the sample is one of documents, and how many in a hundred must be.
+const DOCUMENTS_TRIED: usize = 100;
+const DOCUMENTS_PERCENT_MIN: usize = 95;
 /// Codes must be smaller than records by this factor in percent, or there is no model.
 const GAIN_PERCENT_MIN: u64 = 115;
 
@@ -35,7 +39,46 @@ impl Model {
     /// Costs about a second and a half for the first 8 MiB of the sample, more for text with many different
     /// words. Beyond 8 MiB the sample is searched only for text that records share literally, at about 100
     /// MB/s, with memory of up to three times the sample.
+    ///
+    /// BSON documents, if nearly all of the sample are, are learned as [texts](crate::documents), which takes memory for the
+    /// texts.
     pub fn train(sample: &[&[u8]], effort: Effort) -> Self {
+        Self::of_documents(sample, effort).unwrap_or_else(|| Self::of_records(sample, effort))
+    }
+
+    /// A model for the texts of documents, if it is worth it.
+    fn of_documents(sample: &[&[u8]], effort: Effort) -> Option<Self> {
+        let mut spelled = Spelled::default();
+        let rough_step = sample.len().div_ceil(DOCUMENTS_TRIED).max(1);
+        let rough = sample.iter().step_by(rough_step);
+        let are_documents =
+            |records: usize, all: usize| records * 100 >= all * DOCUMENTS_PERCENT_MIN;
+        let tried = rough.clone().filter(|record| spelled.spell(record)).count();
+        (tried > 0 && are_documents(tried, rough.len())).then_some(())?;
+        let (mut documents, mut texts, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+        let shape_step = sample.len().div_ceil(SHAPE_RECORDS).max(1);
+        for (index, &record) in sample.iter().enumerate() {
+            if spelled.spell(record) {
+                documents.push(record);
+                texts.push(spelled.text().to_vec());
+                shapes.extend((index % shape_step == 0).then(|| spelled.shape()).flatten());
+            }
+        }
+        are_documents(documents.len(), sample.len()).then_some(())?;
+        let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        let (learned, judged) = divide(&texts);
+        let shapes = frequent(shapes.into_iter(), sample.len().div_ceil(shape_step));
+        let model = Builder::new(&learned, &judged, effort).build(&shapes, None);
+        let model = Arc::new(model.with_documents());
+        let (_, judged) = divide(&documents);
+        let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
+        let bytes = judge(&model, &judged);
+        let worth = bytes * GAIN_PERCENT_MIN < size * 100;
+        Arc::into_inner(model).filter(|_| worth)
+    }
+
+    /// The best model for records as they are.
+    fn of_records(sample: &[&[u8]], effort: Effort) -> Self {
         let (learned, judged) = divide(sample);
         if learned.is_empty() {
             return Self::raw();

@@ -20,5 +20,5 @@ pub use column::{Column, Relation};
 pub use layout::Layout;
 pub use number::Style;
 pub use shape::{COLUMNS_MAX, Template};
-pub use skeleton::skeletons;
+pub use skeleton::{frequent, skeletons};
 pub use typing::type_columns;

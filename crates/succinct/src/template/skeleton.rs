@@ -11,9 +11,9 @@ use super::shape::COLUMNS_MAX;
 const DELIMITERS: [u8; 6] = [b'|', b'\t', b';', b',', 0x1F, 0x01];
 /// Records in a hundred that must have a delimiter equally often.
 const ALIKE_PERCENT: usize = 95;
-/// A JSON shape is kept if it is that of one record in so many.
+/// A shape of JSON or documents is kept if it is that of one record in so many.
 const SHAPE_SHARE: usize = 12;
-/// JSON shapes that are kept.
+/// Such shapes that are kept.
 const SHAPES_MAX: usize = 4;
 
 /// The literals of each shape that many records of `sample` have, the most frequent first.
@@ -50,13 +50,19 @@ fn delimited(sample: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
 }
 
 fn json_shapes(sample: &[&[u8]]) -> Vec<Vec<Vec<u8>>> {
+    let shapes = sample.iter().filter_map(|record| json_shape(record));
+    frequent(shapes, sample.len())
+}
+
+/// The shapes that many of `records` records have, the most frequent first.
+pub fn frequent(shapes: impl Iterator<Item = Vec<Vec<u8>>>, records: usize) -> Vec<Vec<Vec<u8>>> {
     let mut by_shape: HashMap<Vec<Vec<u8>>, usize> = HashMap::new();
-    for shape in sample.iter().filter_map(|record| json_shape(record)) {
+    for shape in shapes {
         *by_shape.entry(shape).or_default() += 1;
     }
     let mut shapes: Vec<_> = by_shape
         .into_iter()
-        .filter(|(_, records)| records * SHAPE_SHARE >= sample.len())
+        .filter(|(_, uses)| uses * SHAPE_SHARE >= records)
         .collect();
     shapes.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     shapes.truncate(SHAPES_MAX);
