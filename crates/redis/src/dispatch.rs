@@ -94,10 +94,16 @@ impl Dispatcher<'_> {
                     reply.simple(b"QUEUED");
                     Ran::Answered { wrote: false }
                 }
-                _ if command.facts.name == "exec" => {
-                    let began = self.server.observer.began();
-                    let ran = self.exec(session, &mut reply);
-                    self.exec_ran(session, (&command.facts, args), began, &ran);
+                _ if runs_others(&command.facts) => {
+                    let counted = self.server.counters.counted;
+                    self.server.observer.stats.begin_to_note();
+                    let ran = self.many(session, &mut reply, &command, args);
+                    let is_undone = matches!(ran, Ran::Cold(_));
+                    let errors = self.server.observer.stats.end_to_note(is_undone);
+                    if is_undone {
+                        self.server.counters.counted = counted;
+                        self.server.counters.errors -= errors;
+                    }
                     ran
                 }
                 _ => self.one(session, &mut reply, &command, args),
@@ -109,6 +115,23 @@ impl Dispatcher<'_> {
         if matches!(ran, Ran::Answered { .. }) && !is_told {
             silence(session, written);
         }
+        ran
+    }
+
+    /// Runs a command that runs others.
+    fn many(
+        &mut self,
+        session: &mut Session,
+        reply: &mut ReplyWriter,
+        command: &Command,
+        args: Args<'_>,
+    ) -> Ran {
+        if command.facts.name != "exec" {
+            return self.one(session, reply, command, args);
+        }
+        let began = self.server.observer.began();
+        let ran = self.exec(session, reply);
+        self.exec_ran(session, (&command.facts, args), began, &ran);
         ran
     }
 
@@ -245,7 +268,7 @@ impl Dispatcher<'_> {
             let failed = std::mem::take(&mut self.exec_failed);
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
-            self.server.counters.commands += 1;
+            self.server.counters.counted.commands += 1;
             ran::ended(self.server, session, facts, args, (micros, failed));
             ran::monitor(self.server, session, facts, args);
         }
@@ -294,7 +317,7 @@ impl Dispatcher<'_> {
         if let Some(failed) = failed {
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
-            self.server.counters.commands += 1;
+            self.server.counters.counted.commands += 1;
             ran::ended(self.server, session, &command.facts, args, (micros, failed));
             self.server
                 .tracker
@@ -333,7 +356,6 @@ impl Dispatcher<'_> {
         let mark = self.round.overlay.mark();
         let (written, db) = (reply.bytes().len(), session.db);
         let libraries = Arc::clone(&self.server.scripts.libraries);
-        let commands = self.server.counters.commands;
         let mut of_script = None;
         match self.exec_queue(session, reply, &multi, &mut of_script) {
             Ok(wrote) => {
@@ -347,8 +369,6 @@ impl Dispatcher<'_> {
                 session.db = db;
                 self.server.scripts.libraries = libraries;
                 if let Failure::Cold = failure {
-                    // They run again.
-                    self.server.counters.commands = commands;
                     let cold = of_script.unwrap_or_else(|| Cold {
                         kept: multi.queue.clone(),
                         db,
@@ -446,6 +466,11 @@ fn is_of_a_browser(args: Args<'_>) -> bool {
 /// Whether MULTI queues the command called `name`.
 fn is_queued(name: &str) -> bool {
     !["exec", "discard", "multi", "watch", "quit", "reset"].contains(&name)
+}
+
+/// Whether a command runs others, which are undone with it.
+fn runs_others(facts: &Facts) -> bool {
+    facts.name == "exec" || facts.flags.has(Flags::SCRIPT)
 }
 
 /// Drops the reply if the client wants none.

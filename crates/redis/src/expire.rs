@@ -28,7 +28,7 @@ pub(crate) fn expire_due(state: &mut ServerState, store: &Store, round: &mut Rou
     match keys.expire_due(EXPIRE_STEP, tells) {
         Ok(step) => {
             let expired = keys.take_expired();
-            state.counters.expired += step.expired;
+            state.counters.counted.expired += step.expired;
             if state.replicas.collects {
                 tell_replicas(state, round.overlay.events_since(mark), &expired);
             }

@@ -24,7 +24,7 @@ pub(crate) fn settle(
     if !due.is_empty() && may_write && state.deletes_expired() && takes_writes() {
         // One that needs the disk for it is left to the worker.
         gone = keys.expire_found(due, mark).unwrap_or_default();
-        state.counters.expired += gone.len() as u64;
+        state.counters.counted.expired += gone.len() as u64;
         if drumlin_base::bug!("redis-found-expired-untold") {
             gone.clear();
         }

@@ -28,7 +28,7 @@ pub(crate) fn ran(
         // It runs again.
         Err(Failure::Cold) => return,
         Ok(Some(_)) => {
-            server.counters.commands += 1;
+            server.counters.counted.commands += 1;
             monitor(server, session, facts, args);
             return;
         }
@@ -38,7 +38,7 @@ pub(crate) fn ran(
             true
         }
     };
-    server.counters.commands += 1;
+    server.counters.counted.commands += 1;
     let micros = server.observer.lap();
     ended(server, session, facts, args, (micros, failed));
     if session.tracking.is_some() {

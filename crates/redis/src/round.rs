@@ -128,7 +128,7 @@ pub(crate) fn run(
     }
     if stage.counts && !matches!(outcome, Err(Failure::Cold)) {
         match &mut stage.server {
-            Some(server) => server.counters.looked_up += keys.looked_up(),
+            Some(server) => server.counters.counted.looked_up += keys.looked_up(),
             None => round.looked_up += keys.looked_up(),
         }
     }

@@ -660,8 +660,8 @@ impl Server {
         };
         let (facts, args) = (&answer.kept.facts, answer.kept.args.args());
         let state = &mut self.state;
-        state.counters.commands += 1;
-        state.counters.looked_up += answer.looked_up;
+        state.counters.counted.commands += 1;
+        state.counters.counted.looked_up += answer.looked_up;
         let ended = (answer.micros, answer.error.is_some());
         ran::ended(state, &session, facts, args, ended);
         if let Some(text) = &answer.error {

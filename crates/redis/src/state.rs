@@ -171,12 +171,10 @@ pub(crate) struct Counters {
     pub(crate) rejected: u64,
     /// Clients that were cut off because all together had too much memory.
     pub(crate) evicted_clients: u64,
-    /// Commands that the loop ran to their end, or that wait for keys.
-    pub(crate) commands: u64,
-    /// Those that hands ran.
+    pub(crate) counted: Counted,
+    /// What hands counted.
     pub(crate) commands_of_hands: u64,
-    pub(crate) expired: u64,
-    pub(crate) looked_up: LookUps,
+    pub(crate) looked_up_of_hands: LookUps,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) reads: u64,
@@ -197,8 +195,24 @@ pub(crate) struct Counters {
 impl Counters {
     /// Commands that ran, wherever that was.
     pub(crate) fn all_commands(&self) -> u64 {
-        self.commands + self.commands_of_hands
+        self.counted.commands + self.commands_of_hands
     }
+
+    /// Keys that were looked up, wherever that was.
+    pub(crate) fn all_looked_up(&self) -> LookUps {
+        let mut all = self.counted.looked_up;
+        all += self.looked_up_of_hands;
+        all
+    }
+}
+
+/// What commands on the loop add to, and is as before once they are undone to run again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    /// Commands that ran to their end, or that wait for keys.
+    pub(crate) commands: u64,
+    pub(crate) expired: u64,
+    pub(crate) looked_up: LookUps,
 }
 
 /// A pause that CLIENT PAUSE asked for.

@@ -289,13 +289,13 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("sync_full", state.replicas.syncs.full);
     lines.put("sync_partial_ok", state.replicas.syncs.partial);
     lines.put("sync_partial_err", state.replicas.syncs.refused);
-    lines.put("expired_keys", counters.expired);
+    lines.put("expired_keys", counters.counted.expired);
     lines.put("expired_stale_perc", "0.00");
     lines.zeros("expired_time_cap_reached_count expire_cycle_cpu_milliseconds evicted_keys");
     lines.put("evicted_clients", counters.evicted_clients);
     lines.zeros("total_eviction_exceeded_time current_eviction_exceeded_time");
-    lines.put("keyspace_hits", counters.looked_up.found);
-    lines.put("keyspace_misses", counters.looked_up.missed);
+    lines.put("keyspace_hits", counters.all_looked_up().found);
+    lines.put("keyspace_misses", counters.all_looked_up().missed);
     lines.put("pubsub_channels", state.pubsub.channels().count());
     lines.put("pubsub_patterns", state.pubsub.pattern_count());
     lines.put(

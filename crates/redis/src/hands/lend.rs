@@ -230,7 +230,7 @@ pub(crate) fn collect(state: &mut ServerState) {
 fn take_over(state: &mut ServerState, tally: Tally) {
     let counters = &mut state.counters;
     counters.commands_of_hands += tally.commands;
-    counters.looked_up += tally.looked_up;
+    counters.looked_up_of_hands += tally.looked_up;
     counters.bytes_in += tally.bytes_in;
     counters.bytes_out += tally.bytes_out;
     counters.reads += tally.reads;

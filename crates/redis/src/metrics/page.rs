@@ -176,17 +176,17 @@ fn counters(state: &ServerState, text: &mut Text) {
         ("writes", counters.writes, "Writes of sockets."),
         (
             "expired_keys",
-            counters.expired,
+            counters.counted.expired,
             "Keys that were deleted by their expiry.",
         ),
         (
             "keyspace_hits",
-            counters.looked_up.found,
+            counters.all_looked_up().found,
             "Keys that were looked up and found.",
         ),
         (
             "keyspace_misses",
-            counters.looked_up.missed,
+            counters.all_looked_up().missed,
             "Keys that were looked up in vain.",
         ),
         (

@@ -7,12 +7,22 @@ use hdrhistogram::Histogram;
 
 use crate::catalog::{self, Entry};
 use crate::facts::Facts;
+use crate::observe::noted::Noted;
 
 /// Kinds of errors that are counted: programs may make up more of them than anybody wants to see.
 const ERRORS_MAX: usize = 128;
 /// Longest time that a histogram tells apart, in nanoseconds, and its digits; as in Redis.
 const NANOS_MAX: u64 = 1_000_000_000;
 const DIGITS: u8 = 2;
+
+fn new_times() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, NANOS_MAX, DIGITS).expect("the bounds are sound")
+}
+
+/// What a histogram is told of a call.
+fn nanos(micros: u64) -> u64 {
+    (micros * 1_000).max(1)
+}
 
 /// The calls of one command.
 #[derive(Debug, Default)]
@@ -33,12 +43,24 @@ pub(crate) struct Stat {
 impl Stat {
     /// Takes the time of `count` calls into the histogram.
     fn take_time(&mut self, micros: u64, count: u64) {
-        let times = self.times.get_or_insert_with(|| {
-            let times = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS);
-            Box::new(times.expect("the bounds are sound"))
-        });
-        times.saturating_record_n((micros * 1_000).max(1), count);
+        let times = self.times.get_or_insert_with(|| Box::new(new_times()));
+        times.saturating_record_n(nanos(micros), count);
         self.timed_micros += micros * count;
+    }
+
+    /// Takes calls back: the time of each and their number. Those that came while latencies were not tracked are in no histogram.
+    fn take_back(&mut self, micros: u64, (calls, failed): (u64, u64)) {
+        self.calls -= calls;
+        self.micros -= micros * calls;
+        self.failed -= failed;
+        let mut taken = new_times();
+        taken.saturating_record_n(nanos(micros), calls);
+        if let Some(times) = &mut self.times
+            && times.subtract(&taken).is_ok()
+        {
+            self.timed_micros -= micros * calls;
+        }
+        self.times.take_if(|times| times.is_empty());
     }
 }
 
@@ -49,6 +71,8 @@ pub(crate) struct CommandStats {
     stats: Vec<Stat>,
     errors: BTreeMap<String, u64>,
     pub(crate) tracks_times: bool,
+    /// What may have to be taken back, while commands run that may be undone.
+    pub(crate) noted: Option<Noted>,
 }
 
 impl CommandStats {
@@ -62,23 +86,41 @@ impl CommandStats {
             stats: catalog::all().iter().map(stat).collect(),
             errors: BTreeMap::new(),
             tracks_times: true,
+            noted: None,
         }
     }
 
-    /// The entry of a command, or of its subcommand.
-    fn of(&mut self, facts: &Facts, args: Args<'_>) -> Option<&mut Stat> {
-        let mut entry = facts.entry();
-        if entry.is_family() {
-            let asked = args.get(1).unwrap_or_default();
-            entry = catalog::child(entry, asked).unwrap_or(entry);
+    /// What is counted from here on may be taken back.
+    pub(crate) fn begin_to_note(&mut self) {
+        self.noted = Some(Noted::default());
+    }
+
+    /// Ends that. If the commands were undone, takes back what they were counted as; how many errors that is.
+    pub(crate) fn end_to_note(&mut self, is_undone: bool) -> u64 {
+        let noted = self.noted.take().filter(|_| is_undone).unwrap_or_default();
+        for ((index, micros), calls) in noted.calls {
+            if let Some(stat) = self.stats.get_mut(index) {
+                stat.take_back(micros, calls);
+            }
         }
-        self.stats.get_mut(entry.index)
+        for (index, count) in noted.refused {
+            if let Some(stat) = self.stats.get_mut(index) {
+                stat.rejected -= count;
+            }
+        }
+        for (code, count) in noted.errors {
+            if let Some(all) = self.errors.get_mut(&code) {
+                *all -= count;
+            }
+        }
+        self.errors.retain(|_, count| *count > 0);
+        noted.error_count
     }
 
     /// Counts a call.
     pub(crate) fn ran(&mut self, facts: &Facts, args: Args<'_>, micros: u64, failed: bool) {
-        let tracks_times = self.tracks_times;
-        let Some(stat) = self.of(facts, args) else {
+        let (tracks_times, index) = (self.tracks_times, index(facts, args));
+        let Some(stat) = self.stats.get_mut(index) else {
             return;
         };
         stat.calls += 1;
@@ -86,6 +128,9 @@ impl CommandStats {
         stat.failed += u64::from(failed);
         if tracks_times {
             stat.take_time(micros, 1);
+        }
+        if let Some(noted) = &mut self.noted {
+            noted.ran(index, micros, failed);
         }
     }
 
@@ -106,17 +151,21 @@ impl CommandStats {
 
     /// Counts a call that was refused before it ran. A subcommand that is not known is nobody's.
     pub(crate) fn refused(&mut self, facts: &Facts, args: Args<'_>) {
-        let Some(stat) = self.of(facts, args) else {
+        let index = index(facts, args);
+        let Some(stat) = self.stats.get_mut(index) else {
             return;
         };
         if stat.name.len() > facts.name.len() || !facts.entry().is_family() || args.len() == 1 {
             stat.rejected += 1;
+            if let Some(noted) = &mut self.noted {
+                noted.refused(index);
+            }
         }
     }
 
     /// Counts a call that waited in vain, and whether that was told as an error.
     pub(crate) fn gave_up(&mut self, facts: &Facts, args: Args<'_>, failed: bool) {
-        if let Some(stat) = self.of(facts, args) {
+        if let Some(stat) = self.stats.get_mut(index(facts, args)) {
             stat.calls += 1;
             stat.failed += u64::from(failed);
         }
@@ -125,13 +174,15 @@ impl CommandStats {
     /// Counts an error by its first word.
     pub(crate) fn error(&mut self, text: &str) {
         let code = text.split(' ').next().unwrap_or_default();
-        let is_full = self.errors.len() >= ERRORS_MAX;
-        match self.errors.get_mut(code) {
-            Some(count) => *count += 1,
-            None if is_full => {}
-            None => {
-                self.errors.insert(code.to_owned(), 1);
+        let is_counted = self.errors.len() < ERRORS_MAX || self.errors.contains_key(code);
+        if is_counted {
+            match self.errors.get_mut(code) {
+                Some(count) => *count += 1,
+                None => drop(self.errors.insert(code.to_owned(), 1)),
             }
+        }
+        if let Some(noted) = &mut self.noted {
+            noted.error(code, is_counted);
         }
     }
 
@@ -165,5 +216,18 @@ impl CommandStats {
             };
         }
         self.errors.clear();
+        if let Some(noted) = &mut self.noted {
+            *noted = Noted::default();
+        }
     }
+}
+
+/// The place of a command in the catalogue, or of its subcommand.
+fn index(facts: &Facts, args: Args<'_>) -> usize {
+    let mut entry = facts.entry();
+    if entry.is_family() {
+        let asked = args.get(1).unwrap_or_default();
+        entry = catalog::child(entry, asked).unwrap_or(entry);
+    }
+    entry.index
 }

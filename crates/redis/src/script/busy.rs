@@ -43,6 +43,8 @@ const UNKILLABLE: Failure = Failure::refused(
 /// Reads what has come from clients without waiting, and answers them.
 pub(super) fn serve(script: &mut Running<'_>) {
     release(script);
+    // What is counted of others is not the script's to take back.
+    let noted = script.server.observer.stats.noted.take();
     // They are told that a script runs, as all others are.
     lend::call_home(script.server);
     let now = script.server.scripts.now();
@@ -78,6 +80,7 @@ pub(super) fn serve(script: &mut Running<'_>) {
     while let Some(id) = ids.pop_first() {
         answer(script, id);
     }
+    script.server.observer.stats.noted = noted;
 }
 
 /// Sends those replies of the present round that tell of nothing unwritten: all, if it had changed nothing before the script.

@@ -130,7 +130,6 @@ impl Evaluation<'_> {
         let is_eval = self.is_eval();
         let mark = self.round.overlay.mark();
         let steps = self.server.replicas.unit.len();
-        let commands = self.server.counters.commands;
         let (db, protocol) = (self.session.db, self.session.protocol);
         // What is random is the same when the script is run anew.
         let random = (self.server.random.clone(), engine.link.shared.lock().random);
@@ -187,8 +186,6 @@ impl Evaluation<'_> {
         }
         match stop {
             Some(Stop::Cold(cold)) => {
-                // Those that it called run again.
-                script.server.counters.commands = commands;
                 let (of_server, of_scripts) = random;
                 if !drumlin_base::bug!("redis-undone-script-draws-on") {
                     script.server.random = of_server;
