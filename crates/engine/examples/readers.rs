@@ -2,9 +2,14 @@
 //! of 64 KiB as fast as it can, and looks whether each time one moment is seen, and none older than the one before.
 //!
 //! `cargo run --release -p drumlin --example readers DIR OPENS [COMMANDS DRUMLIN]`: DIR is made and written to; DRUMLIN is the
-//! command line's program. Ends with an error at the first that is wrong or fails.
+//! command line's program. Ends with an error at the first that is wrong or fails; every thousand that are right are told on the
+//! way.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
-#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints"
+)]
 
 use std::os::unix::process::parent_id;
 use std::path::Path;
@@ -16,6 +21,8 @@ use drumlin::{Db, FamilyOptions, Options, ReadOptions, Result, Tuning, WriteBatc
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const KEYS: u64 = 2_000;
+/// Looks between two that are told of.
+const TOLD_EVERY: usize = 1_000;
 
 fn options() -> Options {
     Options {
@@ -108,6 +115,10 @@ fn watch(what: &str, times: usize, mut look: impl FnMut() -> Outcome<u64>) -> Ou
             return Err(format!("{what} {time}: {end} after {last}").into());
         }
         last = end;
+        if (time + 1).is_multiple_of(TOLD_EVERY) {
+            let each = begun.elapsed().as_secs_f64() * 1e3 / (time + 1) as f64;
+            eprintln!("{} {what}: none wrong, {each:.2} ms each", time + 1);
+        }
     }
     let seconds = begun.elapsed().as_secs_f64();
     let each = seconds * 1e3 / times.max(1) as f64;

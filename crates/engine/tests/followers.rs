@@ -3,11 +3,13 @@
 //! over keys in two families with memtables of the smallest size, makes and drops families, compacts and takes tables in;
 //! each row names the round that wrote it, so that a view must show the rounds up to that of its sequence number and no
 //! other. The writer of another process is this test binary, started again. `DRUMLIN_FOLLOWER_LOOKS` and
-//! `DRUMLIN_FOLLOWER_LIVES` say how often the follower is looked at, and how often the process is killed.
+//! `DRUMLIN_FOLLOWER_LIVES` say how often the follower is looked at, and how often the process is killed; long runs tell
+//! how far they are.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "helpers of tests fail by panicking, and stand for other programs"
+    clippy::print_stderr,
+    reason = "helpers of tests fail by panicking, stand for other programs, and tell what long runs have reached"
 )]
 
 use std::io::{BufRead, BufReader, Write};
@@ -142,6 +144,13 @@ fn times(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
+/// Tells each time that `every` more of `what` are `done`.
+fn tell(what: &str, done: u64, every: u64) {
+    if done.is_multiple_of(every) {
+        eprintln!("{done} {what}: none wrong");
+    }
+}
+
 /// Ends the writer, however the test ends.
 struct Stop<'a>(&'a AtomicBool);
 
@@ -200,6 +209,7 @@ fn a_follower_beside_a_writer_shows_one_moment_and_never_an_older_one_than_it_sa
             if look % (looks / 6).max(1) == 0 {
                 held.push((view, shown));
             }
+            tell("looks", look + 1, 10_000);
         }
         for (view, shown) in &held {
             assert_eq!(moment_of(follower.db(), view), *shown);
@@ -281,6 +291,7 @@ fn a_follower_goes_on_over_a_process_that_is_killed() {
         writer.wait().unwrap();
         follower.catch_up().unwrap();
         assert!(shown_by(follower.db(), &follower.db().view()).0 >= shown);
+        tell("lives", life + 1, 100);
     }
 }
 

@@ -88,9 +88,10 @@ fn attempt(
     let mode = OpenMode::ReadOnly { held, follows };
     let opened = open::open(dir, options, &[], mode)?;
     let store = &opened.engine.store;
-    held.check_replayed(&store.id.wal_dir, &store.id.recovered().wals)?;
     let is_one = {
         let versions = &mut store.lock_state().versions;
+        let needed_from = versions.min_log_number();
+        held.check_replayed(&store.id.wal_dir, &store.id.recovered().wals, needed_from)?;
         versions.look_on()? && !versions.has_changed_aside()
     };
     Ok(is_one.then_some(opened))

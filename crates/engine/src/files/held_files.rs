@@ -11,10 +11,13 @@ use drumlin_fs::{CreateOptions, FileInfo, FileSystem, RandomAccessFile, Writable
 
 use crate::files::names::{self, FileName};
 use crate::version::{RecoveredInfo, VersionSet};
+use crate::wal::record::{BLOCK_BYTES, are_zeros};
 use crate::wal::replay::{Beginning, beginning, begins_with_own};
 
-/// How many bytes of WAL files an opening reads into memory at once.
+/// How many bytes of WAL files an opening has in memory.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
+/// Bytes read at once of a file that is copied. Whole blocks, which no fragment of a record goes past.
+const COPIED_AT_ONCE_BYTES: usize = 8 * BLOCK_BYTES;
 
 /// A file system that holds the files of one moment open, so that they can be read when their names are gone.
 #[derive(Debug)]
@@ -123,11 +126,8 @@ impl HeldFiles {
             let Some(file) = self.held(&path).filter(|file| file.size() <= left) else {
                 return Ok(());
             };
-            left -= file.size();
-            let mut bytes = vec![0; usize::try_from(file.size()).unwrap_or(0)];
-            if file.read_at(0, &mut bytes)? < bytes.len() {
-                return Ok(());
-            }
+            let bytes = without_zeros_ahead(&*file)?;
+            left = left.saturating_sub(bytes.len() as u64);
             if !begins_with_own(file, wal)? {
                 self.doubt(); // Another was written over it meanwhile.
             }
@@ -137,17 +137,23 @@ impl HeldFiles {
     }
 
     /// Looks whether a WAL of which something was there when it was taken may have been written over before it
-    /// was replayed; `replayed` are the WALs with the bytes that were.
+    /// was replayed; `replayed` are the WALs with the bytes that were. Those below `needed_from` that were not hold no section of
+    /// two-phase commit, and nothing else is needed of them.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn check_replayed(&self, wal_dir: &Path, replayed: &[(u64, u64)]) -> Result<()> {
+    pub(crate) fn check_replayed(
+        &self,
+        wal_dir: &Path,
+        replayed: &[(u64, u64)],
+        needed_from: u64,
+    ) -> Result<()> {
         for &wal in &*self.begun.lock() {
             let file = self.open(&names::wal(wal_dir, wal))?;
             let is_in = replayed
                 .iter()
                 .any(|&(number, bytes)| number == wal && bytes > 0);
-            if !is_in || !begins_with_own(file, wal)? {
+            if wal >= needed_from && !is_in || !begins_with_own(file, wal)? {
                 self.doubt();
             }
         }
@@ -220,6 +226,36 @@ impl HeldFiles {
     fn held(&self, path: &Path) -> Option<Arc<dyn RandomAccessFile>> {
         self.held.lock().get(path).cloned()
     }
+}
+
+/// The bytes of the WAL `file`, but for blocks of zeros at its end: space that its writer made ahead, often most of the file.
+fn without_zeros_ahead(file: &dyn RandomAccessFile) -> Result<Vec<u8>> {
+    let (mut bytes, mut blocks) = (Vec::new(), vec![0; COPIED_AT_ONCE_BYTES]);
+    let mut at = 0;
+    loop {
+        let read = fill(file, at, &mut blocks)?;
+        let read_bytes = blocks.get(..read).unwrap_or_default();
+        if !are_zeros(read_bytes) {
+            bytes.resize(usize::try_from(at).unwrap_or(usize::MAX), 0);
+            bytes.extend_from_slice(read_bytes);
+        }
+        at += read as u64;
+        if read < blocks.len() || at >= file.size() {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Reads from `offset` on until `buffer` is full or the file ends. How many bytes were read.
+fn fill(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(offset + filled as u64, rest)? {
+            0 => break,
+            more => filled += more,
+        }
+    }
+    Ok(filled)
 }
 
 /// What a file had.
@@ -306,4 +342,79 @@ impl FileSystem for HeldFiles {
     }
 
     drumlin_fs::forward_changes!(below);
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{FileKind, StrictMemFileSystem};
+
+    use super::*;
+    use crate::version::RecoveredInfo;
+    use crate::wal::record::{RecordReader, RecordWriter, Verdict};
+
+    /// WAL files of one record each, the numbers of which are `wals`, with zeros ahead of the writer; held for who needs those
+    /// from `min_log_number` on.
+    fn held(wals: &[u64], payload: &[u8], min_log_number: u64) -> HeldFiles {
+        let files = StrictMemFileSystem::new();
+        files.create_dir_all(Path::new("/db")).unwrap();
+        for &wal in wals {
+            let create = |path: &Path| {
+                let create = CreateOptions::new(FileKind::Wal);
+                files.create(path, create).unwrap()
+            };
+            let apart = Path::new("/db").join(wal.to_string());
+            let mut log = RecordWriter::recyclable(create(&apart), wal);
+            log.append(payload).unwrap();
+            let mut bytes = vec![0; usize::try_from(log.len()).unwrap() + (1 << 20)];
+            fill(&*files.open(&apart).unwrap(), 0, &mut bytes).unwrap();
+            let mut file = create(&names::wal(Path::new("/db"), wal));
+            file.append(&bytes).unwrap();
+        }
+        let held = HeldFiles::new(Arc::new(files), usize::MAX);
+        let info = RecoveredInfo {
+            manifest_number: 1,
+            manifest_end: Verdict::Clean,
+            min_log_number,
+            sections_from: 1,
+            section_wals: Vec::new(),
+            prev_log_number: 0,
+            tracked_wals: Vec::new(),
+        };
+        held.take_wals(Path::new("/db"), &info).unwrap();
+        assert!(!held.is_in_doubt());
+        held.copy_wals(Path::new("/db")).unwrap();
+        held
+    }
+
+    #[test]
+    fn a_copy_has_every_record_and_not_the_space_made_ahead() {
+        for bytes in [
+            1,
+            BLOCK_BYTES,
+            COPIED_AT_ONCE_BYTES,
+            3 * COPIED_AT_ONCE_BYTES + 5,
+        ] {
+            // A record may be zeros, or end in them.
+            for payload in [vec![0; bytes], vec![b'x'; bytes]] {
+                let held = held(&[7], &payload, 7);
+                let copy = held.open(&names::wal(Path::new("/db"), 7)).unwrap();
+                assert!(copy.size() < (bytes + COPIED_AT_ONCE_BYTES + BLOCK_BYTES) as u64);
+                let mut reader = RecordReader::new(copy, 7);
+                assert!(reader.read().unwrap().unwrap().payload == payload);
+                assert!(reader.read().unwrap().is_none());
+                let verdict = reader.judge(crate::wal::record::Later::Marks).unwrap();
+                assert_eq!(verdict, Verdict::Clean);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wal_that_nobody_needs_and_was_not_replayed_leaves_no_doubt() {
+        let held = held(&[3, 7], b"record", 7);
+        let dir = Path::new("/db");
+        held.check_replayed(dir, &[(7, 10)], 7).unwrap();
+        assert!(!held.is_in_doubt());
+        held.check_replayed(dir, &[(3, 10)], 7).unwrap();
+        assert!(held.is_in_doubt());
+    }
 }

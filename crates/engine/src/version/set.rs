@@ -223,10 +223,15 @@ impl VersionSet {
         self.complete(&mut edits)?;
         let mut leaving = Leaving::default();
         let next = self.build(&edits, &mut leaving)?;
+        let (kept_before, needed) = (self.kept_from, self.oldest_log(&next));
         if !self.sections.is_used() && self.recorded.section_wals.is_empty() {
+            let mut moving = edits.iter_mut().filter(|edit| edit.log_number.is_some());
+            if let Some(edit) = moving.next_back() {
+                // Or who opens it looks for sections in all WAL files since the MANIFEST was new.
+                edit.min_log_number_to_keep = Some(needed);
+            }
             return self.commit(edits, next, leaving);
         }
-        let (kept_before, needed) = (self.kept_from, self.oldest_log(&next));
         self.keep_sections(&mut edits, needed);
         let done = self.commit(edits, next, leaving);
         match &done {

@@ -350,7 +350,7 @@ impl WalReplay<'_> {
     /// holds no sound record.
     fn first_batch(&self, wal: u64) -> Result<Option<(SeqNo, Vec<WalMark>)>> {
         let path = self.path(wal);
-        let mut reader = RecordReader::new(self.env.files.open(&path)?, wal);
+        let mut reader = RecordReader::of_front(self.env.files.open(&path)?, wal);
         let record = reader.read().map_err(|error| error.with_file(&path))?;
         let Some(record) = record else {
             return Ok(None);
@@ -474,7 +474,7 @@ pub(crate) enum Beginning {
 /// # Errors
 /// `Io`.
 pub(crate) fn beginning(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<Beginning> {
-    let mut reader = RecordReader::new(file, wal);
+    let mut reader = RecordReader::of_front(file, wal);
     if reader.read()?.is_some() {
         return Ok(Beginning::Own);
     }

@@ -300,6 +300,23 @@ fn a_full_disk_is_waited_out() {
     assert_eq!(picture(&recover(&as_files(&disk)).unwrap()), promised);
 }
 
+#[test]
+fn wal_files_that_no_family_needs_are_not_looked_through_for_sections() {
+    let files = as_files(&StrictMemFileSystem::new());
+    make_dir(&*files).unwrap();
+    let mut set = VersionSet::create(Arc::clone(&files), dir(), &options(&["other"])).unwrap();
+    let log_numbers = [(0, 9), (1, 12), (0, 20)];
+    for (id, log_number) in log_numbers {
+        let edit = VersionEdit {
+            log_number: Some(log_number),
+            ..VersionEdit::of_family(id)
+        };
+        set.log_and_apply(vec![edit]).unwrap();
+    }
+    let (_, info) = VersionSet::recover(files, dir(), &options(&["other"])).unwrap();
+    assert_eq!((info.min_log_number, info.sections_from), (12, 12));
+}
+
 fn small_database() -> (Arc<dyn FileSystem>, VersionSet) {
     let files = as_files(&StrictMemFileSystem::new());
     make_dir(&*files).unwrap();

@@ -17,6 +17,7 @@ mod writer;
 
 pub use mend::Mended;
 pub use reader::{End, EndReason, Later, Record, RecordReader, Verdict};
+pub(crate) use search::are_zeros;
 pub use synced::SyncedMark;
 pub use writer::RecordWriter;
 

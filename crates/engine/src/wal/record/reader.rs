@@ -154,6 +154,14 @@ impl RecordReader {
         }
     }
 
+    /// As [`RecordReader::new`], for who reads the first record or few: little of the file is read at once.
+    pub fn of_front(file: Arc<dyn RandomAccessFile>, log_number: u64) -> Self {
+        Self {
+            window_blocks: 1,
+            ..Self::new(file, log_number)
+        }
+    }
+
     /// The next record; `None` once [`RecordReader::end`] says why. The payload lives until the
     /// next call.
     ///

@@ -34,7 +34,7 @@ pub(super) fn candidates(bytes: &[u8], sign: Sign) -> impl Iterator<Item = (usiz
 }
 
 /// Whether all `bytes` are zeros.
-pub(super) fn are_zeros(bytes: &[u8]) -> bool {
+pub(crate) fn are_zeros(bytes: &[u8]) -> bool {
     bytes
         .chunks(STRIDE_BYTES)
         .all(|stride| stride.iter().fold(0, |any, byte| any | byte) == 0)
