@@ -13,7 +13,7 @@ pub(crate) fn run(data: &[u8]) {
         let mut back = Vec::new();
         read(text, data.len(), &mut back).expect("what was spelled can be read");
         assert_eq!(back, data);
-        if let Some(literals) = spelled.shape() {
+        if let Some(literals) = spelled.shape(64) {
             assert!(literals.concat().len() <= text.len());
         }
     }

@@ -18,12 +18,13 @@ mod read;
 mod spell;
 
 pub use read::read;
+pub(crate) use read::{bson_of, double, integer};
 pub use spell::Spelled;
 
 /// Ends every value.
-const VALUE_END: u8 = 0x1F;
+pub(crate) const VALUE_END: u8 = 0x1F;
 /// Ends a name.
-const NAME_END: u8 = 0;
+pub(crate) const NAME_END: u8 = 0;
 /// Documents in documents, at most.
 const NESTING_MAX: usize = 64;
 
@@ -33,36 +34,36 @@ pub const TEXT_FACTOR: usize = 4;
 pub const TEXT_BYTES_MORE: usize = 8;
 
 /// What stands around the document in its record, the first byte of its text.
-mod frame {
+pub(crate) mod frame {
     /// Nothing.
-    pub(super) const WHOLE: u8 = b'a';
+    pub(crate) const WHOLE: u8 = b'a';
     /// A byte in front, told by its two digits.
-    pub(super) const BEHIND_BYTE: u8 = b'b';
+    pub(crate) const BEHIND_BYTE: u8 = b'b';
     /// A byte in front, and the document has no length.
-    pub(super) const WITHOUT_LENGTH: u8 = b'c';
+    pub(crate) const WITHOUT_LENGTH: u8 = b'c';
 }
 
 /// What is spelled how: the first byte of an element.
-mod kind {
-    pub(super) const DECIMAL: u8 = b'd';
+pub(crate) mod kind {
+    pub(crate) const DECIMAL: u8 = b'd';
     /// A double by the digits of its bits.
-    pub(super) const BITS: u8 = b'D';
-    pub(super) const STRING: u8 = b's';
+    pub(crate) const BITS: u8 = b'D';
+    pub(crate) const STRING: u8 = b's';
     /// A string behind its length.
-    pub(super) const COUNTED: u8 = b'S';
-    pub(super) const DOCUMENT: u8 = b'{';
-    pub(super) const DOCUMENT_END: u8 = b'}';
+    pub(crate) const COUNTED: u8 = b'S';
+    pub(crate) const DOCUMENT: u8 = b'{';
+    pub(crate) const DOCUMENT_END: u8 = b'}';
     /// An array, whose elements' names are their places.
-    pub(super) const ARRAY: u8 = b'[';
-    pub(super) const ARRAY_END: u8 = b']';
-    pub(super) const BINARY: u8 = b'x';
-    pub(super) const OBJECT_ID: u8 = b'o';
-    pub(super) const BOOL: u8 = b'b';
-    pub(super) const DATE: u8 = b't';
-    pub(super) const NULL: u8 = b'n';
-    pub(super) const INT32: u8 = b'i';
-    pub(super) const INT64: u8 = b'l';
-    pub(super) const TIMESTAMP: u8 = b'm';
+    pub(crate) const ARRAY: u8 = b'[';
+    pub(crate) const ARRAY_END: u8 = b']';
+    pub(crate) const BINARY: u8 = b'x';
+    pub(crate) const OBJECT_ID: u8 = b'o';
+    pub(crate) const BOOL: u8 = b'b';
+    pub(crate) const DATE: u8 = b't';
+    pub(crate) const NULL: u8 = b'n';
+    pub(crate) const INT32: u8 = b'i';
+    pub(crate) const INT64: u8 = b'l';
+    pub(crate) const TIMESTAMP: u8 = b'm';
 }
 
 /// BSON's types, as they are on disk.

@@ -211,7 +211,7 @@ impl<'t> Parser<'t, '_> {
 
 /// The integer at the front of `text`, and the number of its bytes.
 #[inline]
-fn integer(text: &[u8]) -> Option<(i64, usize)> {
+pub(crate) fn integer(text: &[u8]) -> Option<(i64, usize)> {
     let negative = text.first() == Some(&b'-');
     let mut len = usize::from(negative);
     let mut magnitude = 0_u64;
@@ -229,7 +229,7 @@ fn integer(text: &[u8]) -> Option<(i64, usize)> {
 }
 
 /// A double from its decimal digits.
-pub(super) fn double(digits: &[u8]) -> Option<f64> {
+pub(crate) fn double(digits: &[u8]) -> Option<f64> {
     short_double(digits).or_else(|| std::str::from_utf8(digits).ok()?.parse().ok())
 }
 
@@ -261,7 +261,7 @@ const POWERS_OF_TEN: [f64; EXACT_DIGITS + 1] = [
 ];
 
 /// BSON's type of what is spelled so.
-fn bson_of(kind: u8) -> Option<u8> {
+pub(crate) fn bson_of(kind: u8) -> Option<u8> {
     Some(match kind {
         kind::DECIMAL | kind::BITS => bson::DOUBLE,
         kind::STRING | kind::COUNTED => bson::STRING,

@@ -5,7 +5,6 @@ use std::io::Write;
 use drumlin_base::coding::Reader;
 
 use super::{NAME_END, NESTING_MAX, VALUE_END, bson, frame, kind};
-use crate::template::COLUMNS_MAX;
 
 /// Digits behind the point of a double, at least: a price of 12.5 is 12.50, so that all prices have two.
 const DECIMALS_MIN: usize = 2;
@@ -34,9 +33,10 @@ impl Spelled {
         &self.text
     }
 
-    /// The text between the values, if there are values, and not too many: the literals of a template for records like this.
-    pub fn shape(&self) -> Option<Vec<Vec<u8>>> {
-        (1..=COLUMNS_MAX)
+    /// The text between the values, if there are values, and `values_max` at most: the literals of a template for records like
+    /// this.
+    pub fn shape(&self, values_max: usize) -> Option<Vec<Vec<u8>>> {
+        (1..=values_max)
             .contains(&self.values.len())
             .then_some(())?;
         let mut literals = Vec::with_capacity(self.values.len() + 1);

@@ -88,9 +88,18 @@ impl Model {
 
     /// The same model for documents: it was made for their texts.
     pub(super) fn with_documents(mut self) -> Self {
-        self.of_documents = true;
+        self.prepare_documents();
         self.id = xxh3_64(&self.to_bytes());
         self
+    }
+
+    fn prepare_documents(&mut self) {
+        self.of_documents = true;
+        for form in &mut self.forms {
+            if let Form::Template(template) = form {
+                template.prepare_documents();
+            }
+        }
     }
 
     /// Whether its forms hold the texts of documents.
@@ -136,7 +145,9 @@ impl Model {
         if !body.is_empty() {
             return Err(Error::corruption("bytes after the end of a model"));
         }
-        model.of_documents = version == DOCUMENTS;
+        if version == DOCUMENTS {
+            model.prepare_documents();
+        }
         model.id = xxh3_64(bytes);
         Ok(model)
     }
@@ -294,7 +305,7 @@ impl Model {
         let before = out.len();
         let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
         let record_bytes_max = bytes_max.min(record_bytes_max);
-        let outcome = if self.of_documents && !matches!(form, Form::Frame(_)) {
+        let outcome = if self.is_read_as_text(form) {
             let text_bytes = record_bytes_max.saturating_mul(documents::TEXT_FACTOR);
             let text_bytes = text_bytes.saturating_add(documents::TEXT_BYTES_MORE);
             with_scratch(|text| {
@@ -309,6 +320,17 @@ impl Model {
             out.truncate(before);
         }
         outcome
+    }
+
+    /// Whether the form decodes to the text of a document, and that cannot be left out.
+    #[inline]
+    fn is_read_as_text(&self, form: &Form) -> bool {
+        self.of_documents
+            && match form {
+                Form::Frame(_) => false,
+                Form::Template(template) => !template.has_documents(),
+                Form::Text | Form::Layout(_) => true,
+            }
     }
 
     /// Decodes `code`, whose bits begin at `at`, to `bytes_max` bytes at most. On failure, `out` may be longer than
@@ -328,6 +350,11 @@ impl Model {
                 let mut sink = Sink::new(out, expected, bytes_max);
                 let coder = text.ok_or_else(no_code)?;
                 coder.decode(&Bits::new(code), at, Ending::Bits, &mut sink)?;
+                sink.finish()
+            }
+            Form::Template(template) if template.has_documents() => {
+                let mut sink = Sink::new(out, expected, bytes_max);
+                template.decode_document(&Bits::new(code), at, text, &mut sink)?;
                 sink.finish()
             }
             Form::Template(template) => {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::form::Form;
 use super::*;
 use drumlin_base::rng::Rng;
 
@@ -203,4 +204,134 @@ fn describe_names_what_was_learned() {
             .describe()
             .contains("integer")
     );
+}
+
+/// A document of one shape, with every type that a template can have; which columns they get, `kind` says.
+fn document_of_all_types(kind: u64, rng: &mut Rng) -> Vec<u8> {
+    fn element(bson: u8, name: &str, value: &[u8]) -> Vec<u8> {
+        [&[bson], name.as_bytes(), &[0], value].concat()
+    }
+    fn closed(elements: &[u8]) -> Vec<u8> {
+        let len = elements.len() as u32 + 5;
+        [&len.to_le_bytes(), elements, &[0]].concat()
+    }
+    fn string(text: &str) -> Vec<u8> {
+        [
+            &(text.len() as u32 + 1).to_le_bytes(),
+            text.as_bytes(),
+            &[0],
+        ]
+        .concat()
+    }
+    let few = |rng: &mut Rng| [7, 40_000, -90_000_000][rng.below(3) as usize];
+    let number = match kind {
+        0 => rng.below(5000) as i64 - 100,
+        1 => few(rng),
+        _ => 17,
+    };
+    let millis = match kind {
+        0 => rng.below(100_000_000) as i64,
+        1 => few(rng) * 1000,
+        _ => number * 1000 + 5,
+    };
+    let double = match kind {
+        0 => rng.below(1_000_000) as f64 / 100.0,
+        1 => few(rng) as f64 / 8.0,
+        _ => rng.below(1 << 56) as f64 / 100.0,
+    };
+    let name = match kind {
+        0 => format!("no-{:06}", rng.below(1_000_000)),
+        1 => WORDS[rng.below(4) as usize].to_owned(),
+        _ => words(rng, 5),
+    };
+    let mut id = ((1_700_000_000 + number) as u32).to_be_bytes().to_vec();
+    id.extend_from_slice(&[
+        0xA1,
+        2,
+        3,
+        4,
+        if kind == 1 { rng.below(3) as u8 } else { 5 },
+    ]);
+    id.extend_from_slice(&[0, rng.below(200) as u8, 9]);
+    let inner = [
+        element(0x10, "0", &(number as i32).to_le_bytes()),
+        element(0x02, "1", &string(&name)),
+        element(0x0A, "2", b""),
+    ];
+    let elements = [
+        element(0x07, "_id", &id),
+        element(0x10, "i", &(number as i32).to_le_bytes()),
+        element(0x12, "l", &number.wrapping_mul(1 << 33).to_le_bytes()),
+        element(0x01, "d", &double.to_le_bytes()),
+        element(0x09, "t", &millis.to_le_bytes()),
+        element(0x08, "b", &[rng.below(2) as u8]),
+        element(0x02, "s", &string(&name)),
+        element(0x02, "e", &string("")),
+        element(0x04, "a", &closed(&inner.concat())),
+        element(
+            0x03,
+            "o",
+            &closed(&element(0x02, "in", &string(&words(rng, 2)))),
+        ),
+    ];
+    let elements = elements.concat();
+    match kind {
+        0 => closed(&elements),
+        1 => [&[0x41], elements.as_slice(), &[0]].concat(),
+        _ => [&[0x7C], closed(&elements).as_slice()].concat(),
+    }
+}
+
+/// What a template makes of a code without the text in between is what the text says.
+#[test]
+fn documents_of_templates_are_those_of_their_texts() {
+    let mut rng = Rng::new(7);
+    for kind in 0..3 {
+        let records: Vec<_> = (0..900)
+            .map(|_| document_of_all_types(kind, &mut rng))
+            .collect();
+        let sample: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let model = Arc::new(Model::train(&sample, Effort::Small));
+        assert!(model.is_of_documents());
+        let mut encoder = Encoder::new(Arc::clone(&model));
+        let mut at_once = 0;
+        for record in &records {
+            let mut code = Vec::new();
+            encoder.encode(record, &mut code);
+            for damaged in 0..4 {
+                if damaged > 0 {
+                    let at = rng.below(code.len() as u64) as usize;
+                    code[at] ^= 1 << rng.below(8);
+                }
+                let form = model.form_of(&code);
+                let Some(Form::Template(template)) = form.and_then(|form| model.forms().get(form))
+                else {
+                    continue;
+                };
+                at_once += usize::from(damaged == 0 && template.has_documents());
+                let bits = crate::bits::Bits::new(&code);
+                let (mut text, bytes_max) = (Vec::new(), code.len() * EXPANSION_MAX);
+                let mut sink = crate::text::Sink::new(&mut text, 0, bytes_max);
+                let naive = template
+                    .decode(&bits, form.unwrap_or(0) + 1, model.text(), &mut sink)
+                    .and_then(|()| sink.finish())
+                    .and_then(|()| {
+                        let mut out = Vec::new();
+                        crate::documents::read(&text, bytes_max, &mut out).map(|()| out)
+                    });
+                let mut out = Vec::new();
+                match (model.decode(&code, &mut out), naive) {
+                    (Ok(()), Ok(naive)) => assert_eq!(out, naive),
+                    (Err(_), Err(_)) => assert!(damaged > 0),
+                    // A text that damage broke into another's place is told by its end alone.
+                    (found, naive) => assert!(damaged > 0 && naive.is_err(), "{found:?} {naive:?}"),
+                }
+            }
+        }
+        assert!(
+            at_once * 10 >= records.len() * 8,
+            "{at_once} of kind {kind}\n{}",
+            model.describe()
+        );
+    }
 }

@@ -8,7 +8,7 @@ use super::build::Builder;
 use super::encode::Encoder;
 use super::store::Model;
 use crate::documents::Spelled;
-use crate::template::{Layout, frequent, skeletons};
+use crate::template::{COLUMNS_MAX, Layout, frequent, skeletons};
 use std::sync::Arc;
 
 /// One record in so many is not learned from but judged by.
@@ -61,7 +61,11 @@ impl Model {
             if spelled.spell(record) {
                 documents.push(record);
                 texts.push(spelled.text().to_vec());
-                shapes.extend((index % shape_step == 0).then(|| spelled.shape()).flatten());
+                shapes.extend(
+                    (index % shape_step == 0)
+                        .then(|| spelled.shape(COLUMNS_MAX))
+                        .flatten(),
+                );
             }
         }
         are_documents(documents.len(), sample.len()).then_some(())?;

@@ -4,11 +4,13 @@
 //! - [`column`]: the types of a field, and their bits.
 //! - [`shape`]: literals and columns; fields of a record; bits from fields.
 //! - [`program`]: records from bits.
+//! - [`document`]: what a template of documents' texts has in place of text.
 //! - [`layout`]: records of one length, as numbers at fixed places.
 //! - [`skeleton`]: shapes that a sample has.
 //! - [`typing`]: columns for the fields of a sample.
 
 mod column;
+mod document;
 mod layout;
 mod number;
 mod program;

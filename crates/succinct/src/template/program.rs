@@ -7,6 +7,7 @@
 use drumlin_base::{Error, Result};
 
 use super::column::{Column, Relation, choice_bits};
+use super::document::{OPEN_MAX, Piece, Written};
 use super::number::{SPELLING_BYTES_MAX, Style};
 use super::shape::COLUMNS_MAX;
 use crate::bits::Bits;
@@ -61,6 +62,16 @@ enum What {
         base: i64,
         relation: Relation,
     },
+    /// A number of a document.
+    Binary {
+        written: Written,
+        base: i64,
+        relation: Relation,
+    },
+    /// Four bytes for a length that is not known yet.
+    Open,
+    /// A zero, and the length of what was opened last, which counts itself or does not.
+    Close { counts_itself: bool },
     /// One of so many rows, from this one on. The literal is in the rows.
     Choice { first: u32, count: u32 },
     /// One of so many texts, from this one on, of which some are long.
@@ -101,38 +112,14 @@ impl Program {
     pub(super) fn new(literals: &[Vec<u8>], columns: &[Column], place_bits: u32) -> Self {
         let mut program = Self::default();
         program.add_literal(literals.first().map_or(&[], Vec::as_slice), 0);
-        let last_text = columns.iter().rposition(|column| *column == Column::Text);
+        let last_text = last_text(columns);
         let mut at = 0;
         let behind = literals.iter().skip(1);
         for (index, (column, behind)) in columns.iter().zip(behind).enumerate() {
             let row = LiteralRow::new(behind);
-            let (what, width) = match column {
-                Column::Choice { values } => {
-                    // A long literal for each value could take any amount of memory.
-                    let joined = row.map_or(&[][..], |_| behind);
-                    program.choice(values, joined)
-                }
-                Column::Number {
-                    style,
-                    base,
-                    bits,
-                    relation,
-                } => {
-                    let (style, base, relation) = (*style, *base, *relation);
-                    let what = What::Number {
-                        style,
-                        base,
-                        relation,
-                    };
-                    (what, *bits)
-                }
-                Column::Text if last_text == Some(index) => (What::Text(Ending::Bits), 0),
-                Column::Text => (What::Text(Ending::Mark), 0),
-                Column::Piece { shortest, bits } => {
-                    let (shortest, bits) = (*shortest, *bits);
-                    (What::Piece { shortest, bits }, place_bits)
-                }
-            };
+            // A long literal for each value could take any amount of memory.
+            let joined = row.map_or(&[][..], |_| behind);
+            let (what, width) = program.field(column, joined, last_text == Some(index), place_bits);
             let is_joined = matches!(column, Column::Choice { .. });
             program.steps.push(Step {
                 what,
@@ -147,6 +134,112 @@ impl Program {
             at += column.width(place_bits);
         }
         program
+    }
+
+    /// The program for the documents whose texts have such a template; see [`super::document`].
+    pub(super) fn of_document(
+        pieces: &[Piece],
+        columns: &[Column],
+        place_bits: u32,
+    ) -> Option<Self> {
+        let mut program = Self::default();
+        let last_text = last_text(columns);
+        let mut starts = Vec::with_capacity(columns.len());
+        let mut at = 0;
+        for column in columns {
+            starts.push(at);
+            at += column.width(place_bits);
+        }
+        let mut pieces = pieces.iter().peekable();
+        while let Some(piece) = pieces.next() {
+            if let Piece::Bytes(bytes) = piece {
+                program.add_literal(bytes, 0);
+                continue;
+            }
+            let next = match pieces.peek() {
+                Some(Piece::Bytes(bytes)) => bytes.as_slice(),
+                _ => &[],
+            };
+            let row = LiteralRow::new(next);
+            if row.is_some() && !next.is_empty() {
+                pieces.next();
+            }
+            let joined = row.map_or(&[][..], |_| next);
+            let (index, (what, width)) = match piece {
+                Piece::Bytes(_) => continue,
+                Piece::Open => (0, (What::Open, 0)),
+                Piece::Close { counts_itself } => {
+                    let counts_itself = *counts_itself;
+                    (0, (What::Close { counts_itself }, 0))
+                }
+                Piece::Choice { column, values } => (*column, program.choice(values, joined)),
+                Piece::Field { column } => {
+                    let is_last = last_text == Some(*column);
+                    let field = program.field(columns.get(*column)?, joined, is_last, place_bits);
+                    (*column, field)
+                }
+                Piece::Number { column, written } => {
+                    let Column::Number {
+                        base,
+                        bits,
+                        relation,
+                        ..
+                    } = columns.get(*column)?
+                    else {
+                        return None;
+                    };
+                    let (written, base, relation) = (*written, *base, *relation);
+                    let what = What::Binary {
+                        written,
+                        base,
+                        relation,
+                    };
+                    (*column, (what, *bits))
+                }
+            };
+            let is_joined = matches!(what, What::Choice { .. } | What::LongChoice { .. });
+            program.steps.push(Step {
+                what,
+                column: index as u8,
+                width: width as u8,
+                at: starts.get(index).copied().unwrap_or(0),
+                behind: row.filter(|_| !is_joined).unwrap_or(LiteralRow::EMPTY),
+            });
+        }
+        Some(program)
+    }
+
+    /// The step for the field of a column, and the bits of what it reads. `joined` is the literal behind it, if it fits a row.
+    fn field(
+        &mut self,
+        column: &Column,
+        joined: &[u8],
+        is_last_text: bool,
+        place_bits: u32,
+    ) -> (What, u32) {
+        match column {
+            Column::Choice { values } => self.choice(values, joined),
+            Column::Number {
+                style,
+                base,
+                bits,
+                relation,
+            } => {
+                let (style, base, relation) = (*style, *base, *relation);
+                let what = What::Number {
+                    style,
+                    base,
+                    relation,
+                };
+                (what, *bits)
+            }
+            Column::Text if is_last_text => (What::Text(Ending::Bits), 0),
+            Column::Text => (What::Text(Ending::Mark), 0),
+            Column::Piece { shortest, bits } => {
+                let (shortest, bits) = (*shortest, *bits);
+                (What::Piece { shortest, bits }, place_bits)
+            }
+        }
     }
 
     /// Adds the values of a choice, each with `behind` behind it.
@@ -207,6 +300,7 @@ impl Program {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         let mut numbers = [0i64; COLUMNS_MAX];
+        let (mut opened, mut open) = ([0; OPEN_MAX], 0);
         let (mut room, mut end) = (&mut [][..], 0);
         for step in &self.steps {
             if room.len() - end < STEP_BYTES {
@@ -225,6 +319,31 @@ impl Program {
                     numbers[usize::from(step.column) % COLUMNS_MAX] = number;
                     let place = room.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
                     end += style.render(number, place.ok_or_else(damaged)?)?;
+                }
+                What::Binary {
+                    written,
+                    base,
+                    relation,
+                } => {
+                    let stored = base.wrapping_add(bits.field_wide(at, step.width.into()) as i64);
+                    let number = relation.apply(stored, &numbers);
+                    numbers[usize::from(step.column) % COLUMNS_MAX] = number;
+                    let place = room.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
+                    end += written.write(number, &numbers, place.ok_or_else(damaged)?)?;
+                }
+                What::Open => {
+                    sink.advance(end);
+                    opened[open % OPEN_MAX] = sink.at();
+                    open += 1;
+                    (room, end) = (sink.room()?, 4);
+                }
+                What::Close { counts_itself } => {
+                    let place = room.get_mut(end).ok_or_else(damaged)?;
+                    *place = 0;
+                    sink.advance(end + 1);
+                    open = open.checked_sub(1).ok_or_else(damaged)?;
+                    sink.count(opened[open % OPEN_MAX], counts_itself)?;
+                    (room, end) = (sink.room()?, 0);
                 }
                 What::Choice { first, count } => {
                     let choice = bits.field(at, step.width.into()) as u32;
@@ -285,13 +404,22 @@ impl Program {
             What::Literal(literal) => {
                 sink.extend(self.texts.get(literal as usize).ok_or_else(damaged)?)?;
             }
-            What::Number { .. } | What::Choice { .. } => {}
+            What::Number { .. }
+            | What::Binary { .. }
+            | What::Open
+            | What::Close { .. }
+            | What::Choice { .. } => {}
         }
         Ok(text_at)
     }
 }
 
+/// The column whose text ends with the bits.
+fn last_text(columns: &[Column]) -> Option<usize> {
+    columns.iter().rposition(|column| *column == Column::Text)
+}
+
 #[cold]
-fn damaged() -> Error {
+pub(super) fn damaged() -> Error {
     Error::corruption("a record's bits do not fit its template")
 }

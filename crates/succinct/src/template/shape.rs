@@ -11,6 +11,7 @@ use drumlin_base::coding::{Reader, put_slice, put_varint32};
 use drumlin_base::{Error, Result};
 
 use super::column::{CHOICES_MAX, Column, choice_bits};
+use super::document;
 use super::program::Program;
 use crate::bits::{BitWriter, Bits};
 use crate::dictionary::{Dictionary, DictionaryMatch};
@@ -30,6 +31,8 @@ pub struct Template {
     columns: Vec<Column>,
     /// How records are decoded.
     program: Program,
+    /// How documents are, if records are the texts of documents, and it can be told.
+    of_documents: Option<Program>,
     /// Of each column the numbers of the values it chooses from, by value; empty when they are few.
     orders: Vec<Vec<u16>>,
     /// The column whose text ends with the bits, if one is a text.
@@ -67,6 +70,7 @@ impl Template {
         Some(Self {
             piece,
             program: Program::new(&literals, &columns, place_bits),
+            of_documents: None,
             orders: columns.iter().map(order).collect(),
             literals,
             last_text: columns.iter().rposition(|column| *column == Column::Text),
@@ -74,6 +78,19 @@ impl Template {
             columns,
             place_bits,
         })
+    }
+
+    /// Prepares [`Template::decode_document`], where that can be.
+    pub(crate) fn prepare_documents(&mut self) {
+        let pieces = document::pieces(&self.literals, &self.columns);
+        self.of_documents =
+            pieces.and_then(|pieces| Program::of_document(&pieces, &self.columns, self.place_bits));
+    }
+
+    /// Whether records can be decoded as documents at once.
+    #[inline]
+    pub(crate) fn has_documents(&self) -> bool {
+        self.of_documents.is_some()
     }
 
     /// The columns.
@@ -96,7 +113,8 @@ impl Template {
         let literals = self.literals.iter().map(|literal| literal.len() + 24);
         let orders = self.orders.iter();
         let orders = orders.map(|order| order.len() * size_of::<u16>());
-        literals.chain(orders).sum::<usize>() + self.program.memory()
+        let of_documents = self.of_documents.as_ref().map_or(0, Program::memory);
+        literals.chain(orders).sum::<usize>() + self.program.memory() + of_documents
     }
 
     /// Appends the template as it is stored.
@@ -256,11 +274,35 @@ impl Template {
         text: Option<&TextCoder>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
+        self.run(&self.program, bits, at, text, sink)
+    }
+
+    /// As [`Template::decode`], of the document that the record is the text of. Requires: [`Template::has_documents`].
+    pub(crate) fn decode_document(
+        &self,
+        bits: &Bits<'_>,
+        at: usize,
+        text: Option<&TextCoder>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let program = self.of_documents.as_ref().expect("asked before");
+        self.run(program, bits, at, text, sink)
+    }
+
+    #[inline]
+    fn run(
+        &self,
+        program: &Program,
+        bits: &Bits<'_>,
+        at: usize,
+        text: Option<&TextCoder>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let text_at = at + self.fixed_bits;
         if text_at > bits.len() {
             return Err(Error::corruption("a record's fields are cut off"));
         }
-        self.program.run(bits, (at, text_at), text, sink)
+        program.run(bits, (at, text_at), text, sink)
     }
 }
 

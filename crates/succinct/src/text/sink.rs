@@ -54,6 +54,31 @@ impl<'a> Sink<'a> {
         debug_assert!(self.at <= self.out.len());
     }
 
+    /// Where in the vector the next byte goes.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Writes to four bytes at `place` how many bytes were written since, those four counted or not.
+    ///
+    /// # Errors
+    /// `Corruption` when they are too many for four bytes.
+    #[inline]
+    pub(crate) fn count(&mut self, place: usize, counts_itself: bool) -> Result<()> {
+        let written = self.at.saturating_sub(place);
+        let counted = if counts_itself {
+            written
+        } else {
+            written.saturating_sub(4)
+        };
+        let counted = u32::try_from(counted).map_err(|_| too_long())?;
+        if let Some(room) = self.out.get_mut(place..place + 4) {
+            room.copy_from_slice(&counted.to_le_bytes());
+        }
+        Ok(())
+    }
+
     /// Appends `bytes`.
     ///
     /// # Errors
