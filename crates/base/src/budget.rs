@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use crate::bytes::{HUGE_PAGE_BYTES, HugePage};
 use crate::sync::Mutex;
 
 /// The purpose of a charge of the engine's own. Others have an [`Account`].
@@ -17,13 +18,21 @@ pub enum MemoryUse {
     TableMeta,
     /// Buffers of flushes and compactions.
     Jobs,
+    /// Pages that memtables and cached blocks gave back, kept for the next of them.
+    Spare,
 }
 
-const USES: usize = 4;
+const USES: usize = 5;
 
 impl MemoryUse {
     /// All of them.
-    pub const ALL: [Self; USES] = [Self::Memtables, Self::Blocks, Self::TableMeta, Self::Jobs];
+    pub const ALL: [Self; USES] = [
+        Self::Memtables,
+        Self::Blocks,
+        Self::TableMeta,
+        Self::Jobs,
+        Self::Spare,
+    ];
 
     /// A word for reports.
     pub fn name(self) -> &'static str {
@@ -32,6 +41,7 @@ impl MemoryUse {
             Self::Blocks => "blocks",
             Self::TableMeta => "tables",
             Self::Jobs => "jobs",
+            Self::Spare => "spare",
         }
     }
 }
@@ -41,6 +51,10 @@ const UNSEEN_BYTES: usize = 6 << 20;
 
 /// The part of the limit that cached blocks may always have.
 const BLOCKS_LEAST_SHARE: usize = 32;
+/// The part of the limit that spare pages may have, and how many times the memory of memtables: a store that is not written
+/// keeps none.
+const SPARE_SHARE: usize = 8;
+const SPARE_FACTOR: usize = 2;
 
 /// Something that can give memory back.
 pub trait Reclaim: Send + Sync {
@@ -60,6 +74,7 @@ pub struct MemoryBudget {
     /// The block cache has places for so much.
     blocks_max: usize,
     used: [AtomicUsize; USES],
+    spare: Mutex<Vec<HugePage>>,
     /// Of all accounts together.
     named: AtomicUsize,
     accounts: Mutex<Vec<Weak<Account>>>,
@@ -78,6 +93,7 @@ impl MemoryBudget {
             limit_bytes: AtomicUsize::new(limit_bytes),
             blocks_max: blocks_max.max(limit_bytes),
             used: Default::default(),
+            spare: Mutex::new(Vec::new()),
             named: AtomicUsize::new(0),
             accounts: Mutex::new(Vec::new()),
             reclaimed_from: OnceLock::new(),
@@ -97,6 +113,7 @@ impl MemoryBudget {
     /// Changes the limit. Memory beyond a lower one is given back by the caller's thread, as far as its holders can.
     pub fn set_limit_bytes(&self, bytes: usize) {
         self.limit_bytes.store(bytes, Ordering::Relaxed);
+        self.let_go_of_spare();
         self.make_room();
     }
 
@@ -142,8 +159,50 @@ impl MemoryBudget {
     /// Adds `bytes` to the account of `purpose`, and has cached blocks make room for them.
     pub fn charge(&self, purpose: MemoryUse, bytes: usize) {
         self.cell(purpose).fetch_add(bytes, Ordering::Relaxed);
+        self.let_go_of_spare();
         if purpose != MemoryUse::Blocks {
             self.make_room();
+        }
+    }
+
+    /// A page for memtables or cached blocks, with any content: a spare one, or a new one. `None` when the system has none. It is
+    /// to be charged.
+    pub fn take_page(&self) -> Option<HugePage> {
+        if self.used(MemoryUse::Spare) > 0
+            && let Some(page) = self.spare.lock().pop()
+        {
+            self.release(MemoryUse::Spare, HUGE_PAGE_BYTES);
+            return Some(page);
+        }
+        HugePage::map()
+    }
+
+    /// Takes a page back whose charge was released, and keeps it while there is room and memtables are in use: mapping memory, giving
+    /// it back and having the system zero it takes a writer longer than to fill it.
+    pub fn give_page(&self, page: HugePage) {
+        let bytes = self.used(MemoryUse::Spare) + HUGE_PAGE_BYTES;
+        let is_wanted = bytes <= self.limit_bytes() / SPARE_SHARE
+            && bytes <= self.used(MemoryUse::Memtables) * SPARE_FACTOR
+            && self.used_total() + HUGE_PAGE_BYTES <= self.seen_limit();
+        if is_wanted || crate::bug!("spare-pages-without-limit") {
+            self.cell(MemoryUse::Spare)
+                .fetch_add(HUGE_PAGE_BYTES, Ordering::Relaxed);
+            self.spare.lock().push(page);
+        }
+    }
+
+    /// Gives spare pages back to the system that the budget has no room for.
+    fn let_go_of_spare(&self) {
+        // None, as a rule: a load of a line that others write seldom.
+        while self.used(MemoryUse::Spare) > 0 && self.used_total() > self.seen_limit() {
+            if crate::bug!("spare-pages-kept") {
+                return;
+            }
+            let Some(page) = self.spare.lock().pop() else {
+                return;
+            };
+            drop(page);
+            self.release(MemoryUse::Spare, HUGE_PAGE_BYTES);
         }
     }
 
@@ -210,10 +269,15 @@ impl MemoryBudget {
             .max(limit / BLOCKS_LEAST_SHARE)
     }
 
-    /// Bytes that cached blocks have to leave to others.
-    fn fixed_bytes(&self) -> usize {
+    /// The limit less memory that no account covers.
+    fn seen_limit(&self) -> usize {
         let limit = self.limit_bytes();
-        let unseen = limit / 16 + UNSEEN_BYTES.min(limit / 8);
+        limit - limit / 16 - UNSEEN_BYTES.min(limit / 8)
+    }
+
+    /// Bytes that cached blocks have to leave to others. Spare pages are for them, too.
+    fn fixed_bytes(&self) -> usize {
+        let unseen = self.limit_bytes() - self.seen_limit();
         unseen
             + self.used(MemoryUse::Memtables)
             + self.used(MemoryUse::TableMeta)
@@ -222,12 +286,13 @@ impl MemoryBudget {
     }
 
     fn cell(&self, purpose: MemoryUse) -> &AtomicUsize {
-        let [memtables, blocks, meta, jobs] = &self.used;
+        let [memtables, blocks, meta, jobs, spare] = &self.used;
         match purpose {
             MemoryUse::Memtables => memtables,
             MemoryUse::Blocks => blocks,
             MemoryUse::TableMeta => meta,
             MemoryUse::Jobs => jobs,
+            MemoryUse::Spare => spare,
         }
     }
 }
@@ -257,6 +322,7 @@ impl Account {
     pub fn charge(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.budget.named.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.let_go_of_spare();
         self.budget.make_room();
     }
 
@@ -320,6 +386,23 @@ impl Charge {
             purpose,
             bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// A page for what is charged.
+    pub fn take_page(&self) -> Option<HugePage> {
+        self.budget.take_page()
+    }
+
+    /// Gives a page back, and its bytes of the charge.
+    pub fn give_page(&self, page: HugePage) {
+        let less = |charged: usize| Some(charged.saturating_sub(HUGE_PAGE_BYTES));
+        let before = self
+            .bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .unwrap_or_else(|before| before);
+        self.budget
+            .release(self.purpose, before.min(HUGE_PAGE_BYTES));
+        self.budget.give_page(page);
     }
 
     /// Raises the charge to `bytes` in all. Any number of threads may call it at once.
@@ -446,6 +529,39 @@ mod tests {
         assert_eq!((asked(), account.bytes()), (0, 900));
         budget.charge(MemoryUse::Jobs, 100);
         assert_eq!((asked(), account.bytes()), (50, 850));
+    }
+
+    #[test]
+    fn pages_are_kept_while_memtables_are_in_use_and_there_is_room() {
+        const PAGE: usize = HUGE_PAGE_BYTES;
+        let budget = MemoryBudget::new(64 * PAGE);
+        let charge = Charge::new(Arc::clone(&budget), MemoryUse::Memtables);
+        let pages: Vec<HugePage> = (0..10).filter_map(|_| charge.take_page()).collect();
+        charge.grow_to(10 * PAGE);
+        let first = pages.first().map(HugePage::base);
+        pages
+            .into_iter()
+            .rev()
+            .for_each(|page| charge.give_page(page));
+        // An eighth of the limit would be eight; six are twice the three that were still charged then.
+        assert_eq!(budget.used(MemoryUse::Memtables), 0);
+        assert_eq!(budget.used(MemoryUse::Spare), 6 * PAGE);
+        assert_eq!(budget.used_total(), 6 * PAGE);
+        assert_eq!(budget.used_by_name().last(), Some(&("spare", 6 * PAGE)));
+        // No memtable, no page more; and others come first.
+        budget.give_page(HugePage::map().expect("memory"));
+        assert_eq!(budget.used(MemoryUse::Spare), 6 * PAGE);
+        let kept = budget.take_page().map(|page| page.base());
+        assert!(kept.is_some() && budget.used(MemoryUse::Spare) == 5 * PAGE);
+        assert_ne!(kept, first, "the last pages were not kept");
+        budget.charge(MemoryUse::Jobs, budget.seen_limit() - 3 * PAGE);
+        assert_eq!(budget.used(MemoryUse::Spare), 3 * PAGE);
+        budget.charge(MemoryUse::Blocks, 3 * PAGE);
+        assert_eq!(budget.used(MemoryUse::Spare), 0);
+        budget.release(MemoryUse::Blocks, 3 * PAGE);
+        charge.grow_to(20 * PAGE);
+        charge.give_page(HugePage::map().expect("memory"));
+        assert_eq!(budget.used(MemoryUse::Spare), 0, "there is no room");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! append   copy into the window · full: reserve blocks if needed, map the next window, go on
-//! prepare  (another thread) zero, map and populate the next window ahead of the append
+//! prepare  (another thread) unmap the full window; zero, map and populate the next one ahead of the append
 //! close    unmap, cut the file at its length
 //! ```
 //!
@@ -20,7 +20,8 @@
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
 //! log waits for the file system's work, such as a journal's commit or the throttling of writers that dirty
 //! pages, so the appending thread should take none. If nobody prepares it, the appending thread maps the
-//! window itself.
+//! window itself. The full window is unmapped by that other thread, too: an appending thread that maps or unmaps would wait for the
+//! lock of the address space, which populating holds.
 //!
 //! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no mapping, write
 //! calls do the same.
@@ -68,6 +69,8 @@ struct SpacePlan {
     /// Where the next window begins.
     next_start: u64,
     next: Next,
+    /// The window that was full last, to be unmapped.
+    full: Option<Window>,
 }
 
 #[derive(Debug)]
@@ -136,11 +139,12 @@ impl Space {
         Ok(Window { start, memory })
     }
 
-    /// The window that holds `len`, the one got ready or one made now; `None` from when on write
+    /// The window that holds `len` behind the `full` one, the one got ready or one made now; `None` from when on write
     /// calls are used.
-    fn window_at(&self, len: u64) -> Result<Option<Window>> {
+    fn window_at(&self, len: u64, full: Option<Window>) -> Result<Option<Window>> {
         let start = len - len % WINDOW_BYTES;
         let mut plan = self.plan.lock();
+        plan.full = full;
         plan.next_start = start + WINDOW_BYTES;
         if let Next::Ready(window) = std::mem::replace(&mut plan.next, Next::Missing)
             && window.start == start
@@ -213,6 +217,8 @@ impl Space {
 
     /// Gets the next window ready, as far as that works: no store there faults.
     fn prepare(&self) {
+        let full = self.plan.lock().full.take();
+        drop(full); // Not under the lock.
         let Some((start, reserved)) = self.begin_next() else {
             return;
         };
@@ -232,6 +238,7 @@ impl Space {
         plan.mapped = false;
         plan.next_start = u64::MAX;
         plan.next = Next::Missing;
+        plan.full = None;
     }
 }
 
@@ -264,6 +271,7 @@ impl PosixWal {
             mapped: syscalls::reserved_blocks_are_kept(shared.file()),
             next_start: 0,
             next: Next::Missing,
+            full: None,
         };
         let step_bytes = preallocate_bytes
             .max(1)
@@ -292,9 +300,8 @@ impl PosixWal {
     /// Maps the window that holds `len`. Clears `mapped` when that cannot be.
     #[cold]
     fn advance(&mut self) -> Result<()> {
-        // Given back first, so that two windows in use never count at once.
-        self.window = None;
-        self.window = self.space.window_at(self.len)?;
+        let full = self.window.take();
+        self.window = self.space.window_at(self.len, full)?;
         self.mapped = self.window.is_some();
         if let Some(window) = &self.window {
             assert!(

@@ -6,6 +6,8 @@
 //! their account. Chunks grow with the arena (an eighth of its bytes, between [`CHUNK_BYTES_MIN`]
 //! and [`CHUNK_BYTES_MAX`]), so a small memtable stays small and a large one rarely takes the lock.
 //!
+//! Chunks of a huge page come from the budget's spare pages where there is a budget, and go back to them.
+//!
 //! Thread safety: any number of threads allocate at once. Nothing is freed on its own, and no destructor of
 //! a value in the arena is ever run.
 
@@ -14,6 +16,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
 
+use drumlin_base::budget::Charge;
 use drumlin_base::bytes::{HUGE_PAGE_BYTES, HugePage};
 
 use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
@@ -30,24 +33,31 @@ const CHUNK_ALIGN: usize = 64;
 struct Chunk {
     base: NonNull<u8>,
     layout: Layout,
-    /// The page it is, if it is not the allocator's.
-    page: Option<HugePage>,
+    owner: Owner,
     /// Bytes taken from the front. Runs past the capacity when allocations that do not fit race.
     cursor: AtomicUsize,
 }
 
+/// Whose memory a chunk is.
+enum Owner {
+    Allocator,
+    Page(HugePage),
+    /// It was given back.
+    Nobody,
+}
+
 impl Chunk {
-    fn new(bytes: usize, taken: usize) -> Box<Self> {
+    fn new(bytes: usize, taken: usize, charge: Option<&Charge>) -> Box<Self> {
         let layout = Layout::from_size_align(bytes, CHUNK_ALIGN)
             .expect("chunks are far below isize::MAX and alignments are powers of two");
         if bytes == CHUNK_BYTES_MAX
-            && let Some(page) = HugePage::map()
+            && let Some(page) = charge.map_or_else(HugePage::map, Charge::take_page)
         {
             let cursor = AtomicUsize::new(taken);
             return Box::new(Self {
                 base: page.base(),
                 layout,
-                page: Some(page),
+                owner: Owner::Page(page),
                 cursor,
             });
         }
@@ -60,7 +70,7 @@ impl Chunk {
         Box::new(Self {
             base,
             layout,
-            page: None,
+            owner: Owner::Allocator,
             cursor,
         })
     }
@@ -90,8 +100,8 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if self.page.is_some() {
-            return; // Given back as it is dropped.
+        if !matches!(self.owner, Owner::Allocator) {
+            return; // A page is given back as it is dropped.
         }
         // SAFETY: allocated in `new` with this layout, and only its owner drops it.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
@@ -109,6 +119,8 @@ pub(crate) struct Arena {
     /// Every chunk there is. Boxed, so that `current` stays valid while the vector grows.
     #[expect(clippy::vec_box, reason = "`current` points at the chunks themselves")]
     chunks: Mutex<Vec<Box<Chunk>>>,
+    /// The charge of this memory, and of more, which outlasts it.
+    charge: Option<Charge>,
 }
 
 // SAFETY: the chunks are plain memory owned by the arena; `fetch_add` gives each byte to one caller
@@ -122,13 +134,24 @@ impl Arena {
     ///
     /// Requires: `align` is a power of two of at most 64.
     pub(crate) fn new(align: usize) -> Self {
+        Self::charged(align, None)
+    }
+
+    /// As [`Arena::new`]; huge pages are the budget's that `charge` is of. The owner raises the charge.
+    pub(crate) fn charged(align: usize, charge: Option<Charge>) -> Self {
         assert!(align.is_power_of_two() && align <= CHUNK_ALIGN);
         Self {
             align,
             current: AtomicPtr::new(std::ptr::null_mut()),
             bytes: AtomicUsize::new(0),
             chunks: Mutex::new(Vec::new()),
+            charge,
         }
+    }
+
+    /// The charge it was made with.
+    pub(crate) fn charge(&self) -> Option<&Charge> {
+        self.charge.as_ref()
     }
 
     /// Bytes in all chunks, taken or not. One relaxed load.
@@ -199,7 +222,7 @@ impl Arena {
             .next_power_of_two()
             .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         if bytes > current.map_or(chunk_bytes / 4, Chunk::request_bytes_max) {
-            let own = Chunk::new(bytes, bytes);
+            let own = Chunk::new(bytes, bytes, self.charge());
             let memory = own.base;
             assert!(own.layout.size() == bytes, "a chunk of its own has no tail");
             // Relaxed: see `bytes`.
@@ -211,7 +234,7 @@ impl Arena {
             bytes <= chunk_bytes,
             "the request that starts a chunk fits into it"
         );
-        let mut chunk = Chunk::new(chunk_bytes, bytes);
+        let mut chunk = Chunk::new(chunk_bytes, bytes, self.charge());
         let memory = chunk.base;
         assert!(
             memory.as_ptr().addr().is_multiple_of(CHUNK_ALIGN),
@@ -224,6 +247,21 @@ impl Arena {
         // Release: pairs with the Acquire in `allocate`.
         self.current.store(pointer, Ordering::Release);
         memory
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let chunks = self.chunks.get_mut();
+        let chunks = chunks.unwrap_or_else(PoisonError::into_inner);
+        if let Some(charge) = &self.charge {
+            let is_page = |chunk: &&mut Box<Chunk>| matches!(chunk.owner, Owner::Page(_));
+            for chunk in chunks.iter_mut().filter(is_page) {
+                if let Owner::Page(page) = std::mem::replace(&mut chunk.owner, Owner::Nobody) {
+                    charge.give_page(page);
+                }
+            }
+        }
     }
 }
 

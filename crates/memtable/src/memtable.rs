@@ -35,7 +35,7 @@ use crate::tree::{Position, Tree};
 pub struct Memtable {
     tree: Tree,
     /// The entries that `tree` leads to; readers pin it.
-    memory: StripedPin<Memory>,
+    memory: StripedPin<Arena>,
     range_tombstones: RangeTombstones,
     dead_spans: DeadSpans,
     order: KeyOrder,
@@ -46,13 +46,6 @@ pub struct Memtable {
     /// Whether keys end with timestamps.
     has_timestamps: bool,
     counts: Counts,
-}
-
-/// The entries, and the charge for them.
-struct Memory {
-    arena: Arena,
-    /// Dropped last: the charge outlasts the memory.
-    charge: Option<Charge>,
 }
 
 /// Figures every add changes, on a line of their own so that readers of the rest keep theirs.
@@ -87,7 +80,7 @@ impl Memtable {
     /// Brings the charge up to date; the bytes of memory held, as [`Memtable::bytes`] has them.
     pub fn account(&self) -> usize {
         let bytes = self.bytes();
-        if let Some(charge) = &self.memory.charge {
+        if let Some(charge) = self.memory.charge() {
             charge.grow_to(bytes);
         }
         bytes
@@ -102,10 +95,7 @@ impl Memtable {
             filter: order.equality_is_bytewise().then(Filter::new),
             prefix,
             tree: Tree::new(order.clone()),
-            memory: StripedPin::new(Memory {
-                arena: Arena::new(1),
-                charge,
-            }),
+            memory: StripedPin::new(Arena::charged(1, charge)),
             range_tombstones: RangeTombstones::new(),
             dead_spans: DeadSpans::new(),
             has_timestamps: order.timestamp_bytes() > 0,
@@ -147,12 +137,7 @@ impl Memtable {
         let nth = self.counts.entries.fetch_add(1, Ordering::Relaxed);
         let filtered = self.filter.as_ref();
         let marks = filtered.map(|filter| self.marks(filter, user_key, nth));
-        let entry = Entry::write(
-            &self.memory.arena,
-            user_key,
-            pack_tag(seqno, kind as u8),
-            value,
-        );
+        let entry = Entry::write(&self.memory, user_key, pack_tag(seqno, kind as u8), value);
         // Before the entry: a reader that can meet the entry must not be told that it is absent.
         for mark in marks.into_iter().flatten().flatten() {
             mark.set();
@@ -335,7 +320,7 @@ impl Memtable {
     /// Bytes of memory held: whole chunks, whether filled or not, the filter, and range tombstones.
     pub fn bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::bytes);
-        self.memory.arena.bytes() + self.tree.bytes() + filter + self.range_tombstones.bytes()
+        self.memory.bytes() + self.tree.bytes() + filter + self.range_tombstones.bytes()
     }
 
     /// Point entries added, or about to be.

@@ -354,6 +354,8 @@ pub const BUGS: &[Bug] = &[
     bug("snapshot-reads-one-more", "engine/db/handle", "sim"),
     bug("snapshot-unvalidated", "engine/txn/transaction", "uses:transactions::"),
     bug("snapshots-ignored", "engine/family/snapshot", "sim"),
+    bug("spare-pages-kept", "base", "drumlin_base:budget::"),
+    bug("spare-pages-without-limit", "base", "drumlin_base:budget::"),
     bug("stored-operator-over-the-callers", "engine/options/stored", "drumlin:options::stored::"),
     bug("stored-ttl-not-taken", "engine/options/stored", "uses:ttl::reads_show"),
     bug("straddling-versions-unread", "engine/read", "drumlin:read::tests::get"),

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 /// Bytes of a huge page, and its alignment.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// [`HUGE_PAGE_BYTES`] of memory, zero at first, that the kernel is asked to back with one page:
+/// [`HUGE_PAGE_BYTES`] of memory, zero when it was mapped, that the kernel is asked to back with one page:
 /// fewer page faults while it fills, and one address translation where there would be 512, which
 /// random reads otherwise miss.
 #[derive(Debug)]

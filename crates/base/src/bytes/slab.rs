@@ -15,7 +15,8 @@
 //! Sizes rise in steps of at most an eighth, so that a buffer wastes at most a ninth of its slot. A span whose
 //! slots are all free can be cut anew for any size. Buffers over an eighth of a chunk are not served.
 //!
-//! The slab never maps by itself: its owner, which keeps to a budget, calls [`Slab::grow`]. To make it
+//! The slab never maps by itself: its owner, which keeps to a budget, calls [`Slab::grow`]. Chunks come from the budget's spare pages
+//! first, and go to them. To make it
 //! smaller, a chunk is *drained*: none of its slots is handed out again, and the chunk is unmapped when the
 //! last one comes back. The budget is charged with whole chunks, so the charge equals the resident memory.
 //!
@@ -324,9 +325,9 @@ impl Slab {
             chunk.spans_used == 0,
             "no span of an unmapped chunk is in use"
         );
-        drop(chunk);
         self.mapped.fetch_sub(1, Ordering::Relaxed);
         self.budget.release(MemoryUse::Blocks, HUGE_PAGE_BYTES);
+        self.budget.give_page(chunk.page);
     }
 
     /// Maps one chunk more, or takes back one that is being drained. False when the slab has
@@ -335,7 +336,7 @@ impl Slab {
         if self.draining_bytes() > 0 && self.revive() {
             return true;
         }
-        let Some(page) = HugePage::map() else {
+        let Some(page) = self.budget.take_page() else {
             return false;
         };
         let mut pool = self.pool.lock();

@@ -62,8 +62,8 @@ impl Budget {
         self.budget.used_total()
     }
 
-    /// Bytes in use by name: `memtables`, cached `blocks`, indexes and filters of open `tables`, buffers of `jobs`, then the
-    /// accounts in the order in which they were opened. Takes a lock that opening an account takes, too.
+    /// Bytes in use by name: `memtables`, cached `blocks`, indexes and filters of open `tables`, buffers of `jobs`, `spare` pages that memtables
+    /// and cached blocks gave back, then the accounts in the order in which they were opened. Takes a lock that opening an account takes, too.
     pub fn used_by_name(&self) -> Vec<(&'static str, usize)> {
         self.budget.used_by_name()
     }

@@ -130,13 +130,14 @@ impl Db {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "memory: {} of {} bytes (memtables {}, blocks {}, tables {}, jobs {})",
+            "memory: {} of {} bytes (memtables {}, blocks {}, tables {}, jobs {}, spare {})",
             budget.used_total(),
             budget.limit_bytes(),
             budget.used(MemoryUse::Memtables),
             budget.used(MemoryUse::Blocks),
             budget.used(MemoryUse::TableMeta),
             budget.used(MemoryUse::Jobs),
+            budget.used(MemoryUse::Spare),
         );
         let cache = &self.engine.store.caches.block_cache;
         let _ = writeln!(

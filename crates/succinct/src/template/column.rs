@@ -6,6 +6,9 @@ use drumlin_base::{Error, Result};
 
 use super::number::Style;
 
+/// Columns of a template.
+pub const COLUMNS_MAX: usize = 64;
+
 /// Values a [`Column::Choice`] may have.
 pub(super) const CHOICES_MAX: usize = 4096;
 
@@ -176,4 +179,9 @@ impl Column {
 /// Bits of a number below `count`.
 pub(super) fn choice_bits(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
+}
+
+#[cold]
+pub(super) fn damaged() -> Error {
+    Error::corruption("a record's bits do not fit its template")
 }

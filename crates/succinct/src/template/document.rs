@@ -7,9 +7,8 @@
 
 use drumlin_base::Result;
 
-use super::column::Column;
+use super::column::{Column, damaged};
 use super::number::{SPELLING_BYTES_MAX, Style};
-use super::program::damaged;
 use crate::documents::{NAME_END, VALUE_END, bson_of, double, frame, integer, kind};
 
 /// Documents, arrays and strings of unknown length in one another, at most.

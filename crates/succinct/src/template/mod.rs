@@ -18,9 +18,9 @@ mod shape;
 mod skeleton;
 mod typing;
 
-pub use column::{Column, Relation};
+pub use column::{COLUMNS_MAX, Column, Relation};
 pub use layout::Layout;
 pub use number::Style;
-pub use shape::{COLUMNS_MAX, Template};
+pub use shape::Template;
 pub use skeleton::{frequent, skeletons};
 pub use typing::type_columns;

@@ -4,12 +4,11 @@
 //! behind the field as a row that is always copied whole. Steps of few bytes write one behind the other
 //! into room that was made for them; the sink is told when a step asks for more.
 
-use drumlin_base::{Error, Result};
+use drumlin_base::Result;
 
-use super::column::{Column, Relation, choice_bits};
+use super::column::{COLUMNS_MAX, Column, Relation, choice_bits, damaged};
 use super::document::{OPEN_MAX, Piece, Written};
 use super::number::{SPELLING_BYTES_MAX, Style};
-use super::shape::COLUMNS_MAX;
 use crate::bits::Bits;
 use crate::text::{Ending, ROOM_BYTES, Sink, TextCoder};
 
@@ -417,9 +416,4 @@ impl Program {
 /// The column whose text ends with the bits.
 fn last_text(columns: &[Column]) -> Option<usize> {
     columns.iter().rposition(|column| *column == Column::Text)
-}
-
-#[cold]
-pub(super) fn damaged() -> Error {
-    Error::corruption("a record's bits do not fit its template")
 }

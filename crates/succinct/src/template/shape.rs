@@ -10,15 +10,12 @@
 use drumlin_base::coding::{Reader, put_slice, put_varint32};
 use drumlin_base::{Error, Result};
 
-use super::column::{CHOICES_MAX, Column, choice_bits};
+use super::column::{CHOICES_MAX, COLUMNS_MAX, Column, choice_bits};
 use super::document;
 use super::program::Program;
 use crate::bits::{BitWriter, Bits};
 use crate::dictionary::{Dictionary, DictionaryMatch};
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
-
-/// Columns of a template.
-pub const COLUMNS_MAX: usize = 64;
 
 /// Values of a choice that are compared with a field one by one.
 const LOOKED_THROUGH: usize = 8;

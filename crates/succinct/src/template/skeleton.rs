@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::shape::COLUMNS_MAX;
+use super::column::COLUMNS_MAX;
 
 /// Bytes that may join fields, the likelier ones first.
 const DELIMITERS: [u8; 6] = [b'|', b'\t', b';', b',', 0x1F, 0x01];

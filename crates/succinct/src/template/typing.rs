@@ -7,9 +7,8 @@
 
 use std::collections::HashMap;
 
-use super::column::{CHOICES_MAX, Column, Relation, choice_bits};
+use super::column::{CHOICES_MAX, COLUMNS_MAX, Column, Relation, choice_bits};
 use super::number::Style;
-use super::shape::COLUMNS_MAX;
 
 /// Bits that a record which does not fit costs.
 const MISS_BITS: u64 = 500;
