@@ -29,7 +29,7 @@ pub struct Template {
     /// How records are decoded.
     program: Program,
     /// How documents are, if records are the texts of documents, and it can be told.
-    of_documents: Option<Program>,
+    of_documents: Option<Box<Program>>,
     /// Of each column the numbers of the values it chooses from, by value; empty when they are few.
     orders: Vec<Vec<u16>>,
     /// The column whose text ends with the bits, if one is a text.
@@ -80,8 +80,9 @@ impl Template {
     /// Prepares [`Template::decode_document`], where that can be.
     pub(crate) fn prepare_documents(&mut self) {
         let pieces = document::pieces(&self.literals, &self.columns);
-        self.of_documents =
-            pieces.and_then(|pieces| Program::of_document(&pieces, &self.columns, self.place_bits));
+        self.of_documents = pieces
+            .and_then(|pieces| Program::of_document(&pieces, &self.columns, self.place_bits))
+            .map(Box::new);
     }
 
     /// Whether records can be decoded as documents at once.
@@ -110,7 +111,10 @@ impl Template {
         let literals = self.literals.iter().map(|literal| literal.len() + 24);
         let orders = self.orders.iter();
         let orders = orders.map(|order| order.len() * size_of::<u16>());
-        let of_documents = self.of_documents.as_ref().map_or(0, Program::memory);
+        let of_documents = self
+            .of_documents
+            .as_ref()
+            .map_or(0, |program| program.memory());
         literals.chain(orders).sum::<usize>() + self.program.memory() + of_documents
     }
 
@@ -282,7 +286,7 @@ impl Template {
         text: Option<&TextCoder>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let program = self.of_documents.as_ref().expect("asked before");
+        let program = self.of_documents.as_deref().expect("asked before");
         self.run(program, bits, at, text, sink)
     }
 
