@@ -181,9 +181,8 @@ impl MemoryBudget {
     /// it back and having the system zero it takes a writer longer than to fill it.
     pub fn give_page(&self, page: HugePage) {
         let bytes = self.used(MemoryUse::Spare) + HUGE_PAGE_BYTES;
-        let is_wanted = bytes <= self.limit_bytes() / SPARE_SHARE
-            && bytes <= self.used(MemoryUse::Memtables) * SPARE_FACTOR
-            && self.used_total() + HUGE_PAGE_BYTES <= self.seen_limit();
+        let is_wanted =
+            bytes <= self.spare_max() && self.used_total() + HUGE_PAGE_BYTES <= self.seen_limit();
         if is_wanted || crate::bug!("spare-pages-without-limit") {
             self.cell(MemoryUse::Spare)
                 .fetch_add(HUGE_PAGE_BYTES, Ordering::Relaxed);
@@ -191,10 +190,18 @@ impl MemoryBudget {
         }
     }
 
-    /// Gives spare pages back to the system that the budget has no room for.
+    fn spare_max(&self) -> usize {
+        let of_memtables = self.used(MemoryUse::Memtables) * SPARE_FACTOR;
+        of_memtables.min(self.limit_bytes() / SPARE_SHARE)
+    }
+
+    /// Gives spare pages back to the system that the budget has no room for, or that are more than memtables are likely to want.
     fn let_go_of_spare(&self) {
         // None, as a rule: a load of a line that others write seldom.
-        while self.used(MemoryUse::Spare) > 0 && self.used_total() > self.seen_limit() {
+        while self.used(MemoryUse::Spare) > 0
+            && (self.used(MemoryUse::Spare) > self.spare_max()
+                || self.used_total() > self.seen_limit())
+        {
             if crate::bug!("spare-pages-kept") {
                 return;
             }
@@ -421,6 +428,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.release(self.purpose, *self.bytes.get_mut());
+        self.budget.let_go_of_spare();
     }
 }
 
@@ -535,33 +543,39 @@ mod tests {
     fn pages_are_kept_while_memtables_are_in_use_and_there_is_room() {
         const PAGE: usize = HUGE_PAGE_BYTES;
         let budget = MemoryBudget::new(64 * PAGE);
-        let charge = Charge::new(Arc::clone(&budget), MemoryUse::Memtables);
+        let [charge, active] =
+            [(), ()].map(|()| Charge::new(Arc::clone(&budget), MemoryUse::Memtables));
+        let spare = || budget.used(MemoryUse::Spare) / PAGE;
         let pages: Vec<HugePage> = (0..10).filter_map(|_| charge.take_page()).collect();
-        charge.grow_to(10 * PAGE);
         let first = pages.first().map(HugePage::base);
-        pages
-            .into_iter()
-            .rev()
-            .for_each(|page| charge.give_page(page));
-        // An eighth of the limit would be eight; six are twice the three that were still charged then.
-        assert_eq!(budget.used(MemoryUse::Memtables), 0);
-        assert_eq!(budget.used(MemoryUse::Spare), 6 * PAGE);
-        assert_eq!(budget.used_total(), 6 * PAGE);
+        charge.grow_to(10 * PAGE);
+        active.grow_to(3 * PAGE);
+        for page in pages.into_iter().rev() {
+            charge.give_page(page);
+        }
+        // An eighth of the limit; then twice the three that are still charged.
+        assert_eq!((budget.used(MemoryUse::Memtables), spare()), (3 * PAGE, 8));
+        drop(charge);
+        assert_eq!(spare(), 6);
+        assert_eq!(budget.used_total(), 9 * PAGE);
         assert_eq!(budget.used_by_name().last(), Some(&("spare", 6 * PAGE)));
-        // No memtable, no page more; and others come first.
         budget.give_page(HugePage::map().expect("memory"));
-        assert_eq!(budget.used(MemoryUse::Spare), 6 * PAGE);
+        assert_eq!(spare(), 6);
         let kept = budget.take_page().map(|page| page.base());
-        assert!(kept.is_some() && budget.used(MemoryUse::Spare) == 5 * PAGE);
+        assert!(kept.is_some() && spare() == 5);
         assert_ne!(kept, first, "the last pages were not kept");
-        budget.charge(MemoryUse::Jobs, budget.seen_limit() - 3 * PAGE);
-        assert_eq!(budget.used(MemoryUse::Spare), 3 * PAGE);
-        budget.charge(MemoryUse::Blocks, 3 * PAGE);
-        assert_eq!(budget.used(MemoryUse::Spare), 0);
-        budget.release(MemoryUse::Blocks, 3 * PAGE);
-        charge.grow_to(20 * PAGE);
-        charge.give_page(HugePage::map().expect("memory"));
-        assert_eq!(budget.used(MemoryUse::Spare), 0, "there is no room");
+        // Others come first.
+        budget.charge(MemoryUse::Jobs, budget.seen_limit() - 6 * PAGE);
+        assert_eq!(spare(), 3);
+        budget.charge(MemoryUse::Blocks, 4 * PAGE);
+        active.give_page(HugePage::map().expect("memory"));
+        assert_eq!(spare(), 0);
+        budget.release(MemoryUse::Jobs, budget.seen_limit() - 6 * PAGE);
+        active.give_page(HugePage::map().expect("memory"));
+        assert_eq!(spare(), 1);
+        // A store that is not written keeps none.
+        drop(active);
+        assert_eq!(spare(), 0);
     }
 
     #[test]

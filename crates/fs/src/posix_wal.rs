@@ -20,7 +20,7 @@
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
 //! log waits for the file system's work, such as a journal's commit or the throttling of writers that dirty
 //! pages, so the appending thread should take none. If nobody prepares it, the appending thread maps the
-//! window itself. The full window is unmapped by that other thread, too: an appending thread that maps or unmaps would wait for the
+//! window itself. The full window is unmapped by that other thread, too, if it comes in time: an appending thread that maps or unmaps would wait for the
 //! lock of the address space, which populating holds.
 //!
 //! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no mapping, write
@@ -161,7 +161,11 @@ impl Space {
             // Of reserved blocks this changes the file's length alone, and a longer file not at all.
             let len = Self::window_len(start, plan.reserved) as u64;
             let inside = syscalls::fallocate(self.shared.file(), start, len, true);
-            match inside.and_then(|()| self.map(start, plan.reserved)) {
+            let mut window = inside.and_then(|()| self.map(start, plan.reserved));
+            if window.is_err() && plan.full.take().is_some() {
+                window = self.map(start, plan.reserved);
+            }
+            match window {
                 Ok(window) => return Ok(Some(window)),
                 Err(_) => plan.mapped = false,
             }

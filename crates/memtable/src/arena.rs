@@ -23,8 +23,8 @@ use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 
 /// First chunk of an arena.
 pub(crate) const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Largest chunk that is shared by several allocations: one huge page, which goes back to the system
-/// when the memtable does.
+/// Largest chunk that is shared by several allocations: one huge page, which goes back to the budget or
+/// the system when the memtable does.
 pub(crate) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 /// Every chunk starts on a cache line.
 const CHUNK_ALIGN: usize = 64;

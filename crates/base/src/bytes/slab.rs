@@ -17,7 +17,7 @@
 //!
 //! The slab never maps by itself: its owner, which keeps to a budget, calls [`Slab::grow`]. Chunks come from the budget's spare pages
 //! first, and go to them. To make it
-//! smaller, a chunk is *drained*: none of its slots is handed out again, and the chunk is unmapped when the
+//! smaller, a chunk is *drained*: none of its slots is handed out again, and the chunk is given back when the
 //! last one comes back. The budget is charged with whole chunks, so the charge equals the resident memory.
 //!
 //! Thread safety: any thread takes slots, any other frees them. Lock order: a size class, then a span of it or
@@ -292,7 +292,7 @@ impl Slab {
         drop(class);
         if let Some(chunk) = ended {
             self.draining.fetch_sub(1, Ordering::Relaxed);
-            self.unmap(chunk);
+            self.give_back_chunk(chunk);
         }
     }
 
@@ -320,7 +320,7 @@ impl Slab {
             .get(number % CHUNK_SPANS)
     }
 
-    fn unmap(&self, chunk: Chunk) {
+    fn give_back_chunk(&self, chunk: Chunk) {
         assert!(
             chunk.spans_used == 0,
             "no span of an unmapped chunk is in use"
@@ -352,12 +352,12 @@ impl Slab {
         true
     }
 
-    /// Unmaps a chunk with no slot in use; false when there is none.
+    /// Gives back a chunk with no slot in use; false when there is none.
     pub fn shrink(&self) -> bool {
         let empty = self.pool.lock().take_empty();
         match empty {
             Some(chunk) => {
-                self.unmap(chunk);
+                self.give_back_chunk(chunk);
                 true
             }
             None => false,
@@ -375,7 +375,7 @@ impl Slab {
         match pool.take_if_empty(number) {
             Some(chunk) => {
                 drop(pool);
-                self.unmap(chunk);
+                self.give_back_chunk(chunk);
             }
             None => {
                 self.draining.fetch_add(1, Ordering::Relaxed);

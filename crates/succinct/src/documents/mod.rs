@@ -18,14 +18,14 @@ mod read;
 mod spell;
 
 pub use read::read;
-pub(crate) use read::{bson_of, double, integer};
+pub(crate) use read::{bson_of, double, integer, millis};
 pub use spell::Spelled;
 
 /// Ends every value.
 pub(crate) const VALUE_END: u8 = 0x1F;
 /// Ends a name.
 pub(crate) const NAME_END: u8 = 0;
-/// Documents in documents, at most.
+/// Documents and arrays in one another are fewer.
 const NESTING_MAX: usize = 64;
 
 /// The text of a document has at most so many times its bytes, and [`TEXT_BYTES_MORE`].

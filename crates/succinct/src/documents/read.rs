@@ -175,20 +175,24 @@ impl<'t> Parser<'t, '_> {
             }
             kind::OBJECT_ID => {
                 let seconds: u32 = self.number()?;
-                let process = self.hexadecimal()?;
-                let counter: u32 = self.number()?;
+                let [0, 0, 0, process @ ..] = self.hexadecimal()?.to_be_bytes() else {
+                    return None;
+                };
+                let [0, counter @ ..] = self.number::<u32>()?.to_be_bytes() else {
+                    return None;
+                };
                 self.put(&seconds.to_be_bytes())?;
-                self.put(process.to_be_bytes().get(3..)?)?;
-                self.put(counter.to_be_bytes().get(1..)?)
+                self.put(&process)?;
+                self.put(&counter)
             }
             kind::BOOL => {
                 let bool: u8 = self.number()?;
+                (bool <= 1).then_some(())?;
                 self.put(&[bool])
             }
             kind::DATE => {
-                let (seconds, millis): (i64, i64) = (self.number()?, self.number()?);
-                let millis = seconds.checked_mul(1000)?.checked_add(millis)?;
-                self.put(&millis.to_le_bytes())
+                let (seconds, rest) = (self.number()?, self.number()?);
+                self.put(&millis(seconds, rest)?.to_le_bytes())
             }
             kind::NULL => Some(()),
             kind::INT32 => {
@@ -228,9 +232,17 @@ pub(crate) fn integer(text: &[u8]) -> Option<(i64, usize)> {
     (len > usize::from(negative)).then_some((number, len))
 }
 
+/// A date in milliseconds, from its seconds and what is left of one.
+pub(crate) fn millis(seconds: i64, rest: i64) -> Option<i64> {
+    (0..1000).contains(&rest).then_some(())?;
+    seconds.checked_mul(1000)?.checked_add(rest)
+}
+
 /// A double from its decimal digits.
 pub(crate) fn double(digits: &[u8]) -> Option<f64> {
-    short_double(digits).or_else(|| std::str::from_utf8(digits).ok()?.parse().ok())
+    let is_decimal = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-');
+    let parsed = || std::str::from_utf8(digits).ok()?.parse().ok();
+    short_double(digits).or_else(|| digits.iter().all(is_decimal).then(parsed)?)
 }
 
 /// A double of few digits with a point: a quotient of two numbers that doubles have exactly is rounded once, as it must be (W. D.
@@ -241,7 +253,9 @@ fn short_double(text: &[u8]) -> Option<f64> {
         Some((b'-', digits)) => (true, digits),
         _ => (false, text),
     };
-    (digits.len() <= EXACT_DIGITS + 1).then_some(())?;
+    (2..=EXACT_DIGITS + 1)
+        .contains(&digits.len())
+        .then_some(())?;
     let (mut number, mut behind) = (0_u64, None);
     for (at, &byte) in digits.iter().enumerate() {
         match byte {

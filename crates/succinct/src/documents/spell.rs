@@ -8,7 +8,7 @@ use super::{NAME_END, NESTING_MAX, VALUE_END, bson, frame, kind};
 
 /// Digits behind the point of a double, at least: a price of 12.5 is 12.50, so that all prices have two.
 const DECIMALS_MIN: usize = 2;
-/// Bytes of a double's decimal digits; longer ones are spelled by their bits.
+/// Bytes of a double's decimal digits before zeros are added; longer ones are spelled by their bits.
 const DECIMAL_BYTES_MAX: usize = 24;
 
 /// The text of a record, and where its values are. To be used for one record after another.

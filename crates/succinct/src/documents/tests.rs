@@ -240,7 +240,9 @@ fn doubles_are_read_as_the_standard_library_reads_them() {
             "{digits}"
         );
     }
-    for text in ["", "-", "1.2.3", "1x", "0x1"] {
+    for text in [
+        "", "-", ".", "-.", "1.2.3", "1x", "0x1", "inf", "NaN", "1e5",
+    ] {
         assert_eq!(double(text.as_bytes()), None, "{text}");
     }
 }

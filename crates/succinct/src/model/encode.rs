@@ -6,7 +6,7 @@ use super::form::Form;
 use super::frame::{self, FRAME_BYTES_MIN};
 use super::store::{EXPANSION_MAX, Model};
 use crate::bits::BitWriter;
-use crate::documents::Spelled;
+use crate::documents::{Spelled, VALUE_END};
 use crate::text::Ending;
 
 /// Encodes records under one model. One thread's; make one for each thread, the tables behind it are
@@ -118,7 +118,11 @@ impl Encoder {
             Form::Layout(layout) => layout.encode(spelled, &mut writer),
             Form::Template(template) => {
                 let mut fields = Vec::new();
-                template.split(spelled, &mut fields) && template.encode(&fields, text, &mut writer)
+                let of_documents = self.model.is_of_documents();
+                let is_value = |field: &&[u8]| !of_documents || !field.contains(&VALUE_END);
+                template.split(spelled, &mut fields)
+                    && fields.iter().all(is_value)
+                    && template.encode(&fields, text, &mut writer)
             }
         };
         writer.finish();

@@ -309,7 +309,7 @@ impl Model {
             let text_bytes = record_bytes_max.saturating_mul(documents::TEXT_FACTOR);
             let text_bytes = text_bytes.saturating_add(documents::TEXT_BYTES_MORE);
             with_scratch(|text| {
-                let form = (form, text_bytes.min(bytes_max));
+                let form = (form, text_bytes);
                 self.decode_form(form, code, selector + 1, text)?;
                 documents::read(text, record_bytes_max, out)
             })

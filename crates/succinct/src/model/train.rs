@@ -19,7 +19,9 @@ const JUDGED_MAX: usize = 4000;
 const SHAPE_RECORDS: usize = 4000;
 /// Records that are looked at to tell whether the sample is one of documents, and how many in a hundred must be.
 const DOCUMENTS_TRIED: usize = 100;
-const DOCUMENTS_PERCENT_MIN: usize = 95;
+const DOCUMENTS_PERCENT_MIN: usize = 99;
+/// Records must be larger than their codes by this factor in percent, or a model for them as they are is tried, too.
+const SMALL_PERCENT: u64 = 200;
 /// Codes must be smaller than records by this factor in percent, or there is no model.
 const GAIN_PERCENT_MIN: u64 = 115;
 
@@ -43,11 +45,19 @@ impl Model {
     /// BSON documents, if nearly all of the sample are, are learned as [texts](crate::documents), which takes memory for the
     /// texts.
     pub fn train(sample: &[&[u8]], effort: Effort) -> Self {
-        Self::of_documents(sample, effort).unwrap_or_else(|| Self::of_records(sample, effort))
+        let Some(documents) = Self::of_documents(sample, effort) else {
+            return Self::of_records(sample, effort);
+        };
+        let (bytes, size) = (judge(&documents, sample), bytes_of(sample));
+        let is_small = bytes * SMALL_PERCENT < size * 100;
+        let records = (!is_small).then(|| Arc::new(Self::of_records(sample, effort)));
+        let better = records.filter(|records| judge(records, sample) < bytes);
+        let model = better.unwrap_or(documents);
+        Arc::into_inner(model).expect("encoders hold it, and all of them are dropped")
     }
 
     /// A model for the texts of documents, if it is worth it.
-    fn of_documents(sample: &[&[u8]], effort: Effort) -> Option<Self> {
+    fn of_documents(sample: &[&[u8]], effort: Effort) -> Option<Arc<Self>> {
         let mut spelled = Spelled::default();
         let rough_step = sample.len().div_ceil(DOCUMENTS_TRIED).max(1);
         let rough = sample.iter().step_by(rough_step);
@@ -75,10 +85,8 @@ impl Model {
         let model = Builder::new(&learned, &judged, effort).build(&shapes, None);
         let model = Arc::new(model.with_documents());
         let (_, judged) = divide(&documents);
-        let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
-        let bytes = judge(&model, &judged);
-        let worth = bytes * GAIN_PERCENT_MIN < size * 100;
-        Arc::into_inner(model).filter(|_| worth)
+        let worth = judge(&model, &judged) * GAIN_PERCENT_MIN < bytes_of(&judged) * 100;
+        worth.then_some(model)
     }
 
     /// The best model for records as they are.
@@ -89,7 +97,7 @@ impl Model {
         }
         let step = learned.len().div_ceil(SHAPE_RECORDS);
         let shapes = skeletons(&learned.iter().step_by(step).copied().collect::<Vec<_>>());
-        let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
+        let size = bytes_of(&judged);
         let mut best: Option<(u64, Self)> = None;
         // By its shapes or as structs, then as whole texts, which is not tried if columns have types.
         let layout = shapes.is_empty().then(|| Layout::learn(&learned)).flatten();
@@ -111,6 +119,10 @@ impl Model {
         }
         best.map_or_else(Self::raw, |(_, model)| model)
     }
+}
+
+fn bytes_of(records: &[&[u8]]) -> u64 {
+    records.iter().map(|record| record.len() as u64).sum()
 }
 
 /// The records to learn from, and those to judge by.

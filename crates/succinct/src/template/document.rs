@@ -9,8 +9,11 @@ use drumlin_base::Result;
 
 use super::column::{Column, damaged};
 use super::number::{SPELLING_BYTES_MAX, Style};
-use crate::documents::{NAME_END, VALUE_END, bson_of, double, frame, integer, kind};
+use crate::documents::{NAME_END, VALUE_END, bson_of, double, frame, integer, kind, millis};
 
+/// Pieces of a document, and bytes of them, at most: more than any that was learned, and no more than a hostile model shall have.
+const PIECES_MAX: usize = 1 << 10;
+const PIECES_BYTES_MAX: usize = 1 << 20;
 /// Documents, arrays and strings of unknown length in one another, at most.
 pub(super) const OPEN_MAX: usize = 8;
 
@@ -67,14 +70,10 @@ impl Written {
             place.copy_from_slice(bytes);
             Ok(bytes.len())
         };
-        let millis = |seconds: i64, millis: i64| {
-            let whole = seconds.checked_mul(1000);
-            whole
-                .and_then(|whole| whole.checked_add(millis))
-                .ok_or_else(damaged)
-        };
+        let millis = |seconds, rest| millis(seconds, rest).ok_or_else(damaged);
         match self {
-            Self::Bool => put(&[u8::try_from(number).map_err(|_| damaged())?]),
+            Self::Bool if !(0..=1).contains(&number) => Err(damaged()),
+            Self::Bool => put(&[number as u8]),
             Self::Int32 => put(&i32::try_from(number).map_err(|_| damaged())?.to_le_bytes()),
             Self::Int64 => put(&number.to_le_bytes()),
             Self::Double(digits) => {
@@ -92,9 +91,10 @@ impl Written {
                 put(&millis(seconds, number)?.to_le_bytes())
             }
             Self::ObjectTime => put(&u32::try_from(number).map_err(|_| damaged())?.to_be_bytes()),
+            Self::ObjectCounter if number >> 24 != 0 => Err(damaged()),
             Self::ObjectCounter => {
-                let bytes = u32::try_from(number).map_err(|_| damaged())?.to_be_bytes();
-                put(bytes.get(1..).unwrap_or_default())
+                let [_, _, _, _, _, bytes @ ..] = number.to_be_bytes();
+                put(&bytes)
             }
         }
     }
@@ -119,6 +119,7 @@ pub(super) fn pieces(literals: &[Vec<u8>], columns: &[Column]) -> Option<Vec<Pie
         next: 0,
         at: 0,
         pieces: Vec::new(),
+        bytes: 0,
     };
     parser.record()?;
     let is_read = parser.next == columns.len() && parser.literal()?.is_empty();
@@ -139,6 +140,8 @@ struct Parser<'t> {
     next: usize,
     at: usize,
     pieces: Vec<Piece>,
+    /// Bytes in all pieces.
+    bytes: usize,
 }
 
 impl Parser<'_> {
@@ -175,11 +178,19 @@ impl Parser<'_> {
         }
     }
 
-    fn put(&mut self, bytes: &[u8]) {
-        match self.pieces.last_mut() {
-            Some(Piece::Bytes(before)) => before.extend_from_slice(bytes),
-            _ => self.pieces.push(Piece::Bytes(bytes.to_vec())),
+    fn put(&mut self, bytes: &[u8]) -> Option<()> {
+        self.bytes += bytes.len();
+        (self.bytes <= PIECES_BYTES_MAX).then_some(())?;
+        if let Some(Piece::Bytes(before)) = self.pieces.last_mut() {
+            before.extend_from_slice(bytes);
+            return Some(());
         }
+        self.push(Piece::Bytes(bytes.to_vec()))
+    }
+
+    fn push(&mut self, piece: Piece) -> Option<()> {
+        self.pieces.push(piece);
+        (self.pieces.len() <= PIECES_MAX).then_some(())
     }
 
     fn record(&mut self) -> Option<()> {
@@ -187,14 +198,13 @@ impl Parser<'_> {
         if frame != frame::WHOLE {
             let digits = [self.byte()?, self.byte()?];
             let digits = std::str::from_utf8(&digits).ok()?;
-            self.put(&[u8::from_str_radix(digits, 16).ok()?]);
+            self.put(&[u8::from_str_radix(digits, 16).ok()?])?;
         }
         match frame {
             frame::WHOLE | frame::BEHIND_BYTE => self.document(kind::DOCUMENT_END, 0),
             frame::WITHOUT_LENGTH => {
                 self.elements(kind::DOCUMENT_END, 0)?;
-                self.put(&[0]);
-                Some(())
+                self.put(&[0])
             }
             _ => None,
         }
@@ -203,11 +213,11 @@ impl Parser<'_> {
     fn document(&mut self, end: u8, depth: usize) -> Option<()> {
         // One more is a string's.
         (depth + 1 < OPEN_MAX).then_some(())?;
-        self.pieces.push(Piece::Open);
+        self.push(Piece::Open)?;
         self.elements(end, depth + 1)?;
-        self.pieces.push(Piece::Close {
+        self.push(Piece::Close {
             counts_itself: true,
-        });
+        })?;
         Some(())
     }
 
@@ -217,14 +227,14 @@ impl Parser<'_> {
             if kind == end {
                 break;
             }
-            self.put(&[bson_of(kind)?]);
+            self.put(&[bson_of(kind)?])?;
             if end == kind::ARRAY_END {
-                self.put(place.to_string().as_bytes());
-                self.put(&[0]);
+                self.put(place.to_string().as_bytes())?;
+                self.put(&[0])?;
             } else {
                 loop {
                     let byte = self.byte()?;
-                    self.put(&[byte]);
+                    self.put(&[byte])?;
                     if byte == NAME_END {
                         break;
                     }
@@ -251,7 +261,10 @@ impl Parser<'_> {
                 let process = |digits: &[u8]| {
                     let process =
                         u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-                    process.to_be_bytes().get(3..).map(<[u8]>::to_vec)
+                    let [0, 0, 0, bytes @ ..] = process.to_be_bytes() else {
+                        return None;
+                    };
+                    Some(bytes.to_vec())
                 };
                 let parts = self.value()?;
                 self.chosen(&parts, process)?;
@@ -270,15 +283,17 @@ impl Parser<'_> {
         match parts {
             [Part::Bytes(value)] => {
                 let bytes = to_bytes(value)?;
-                self.put(&bytes);
+                self.put(&bytes)?;
             }
             &[Part::Column(column)] => {
                 let Column::Choice { values } = self.columns.get(column)? else {
                     return None;
                 };
-                let values: Option<_> = values.iter().map(|value| to_bytes(value)).collect();
+                let values: Option<Vec<Vec<u8>>> =
+                    values.iter().map(|value| to_bytes(value)).collect();
                 let values = values?;
-                self.pieces.push(Piece::Choice { column, values });
+                self.bytes += values.iter().map(Vec::len).sum::<usize>();
+                self.push(Piece::Choice { column, values })?;
             }
             _ => return None,
         }
@@ -299,7 +314,7 @@ impl Parser<'_> {
     fn number(&mut self, written: Written) -> Option<()> {
         let parts = self.value()?;
         if let Some((column, style)) = self.style(&parts) {
-            self.pieces.push(Piece::Number { column, written });
+            self.push(Piece::Number { column, written })?;
             return (style == Style::Integer).then_some(());
         }
         self.chosen(&parts, |digits| in_bytes(digits, written))
@@ -312,7 +327,7 @@ impl Parser<'_> {
                 return None;
             };
             let written = Written::Double(digits);
-            self.pieces.push(Piece::Number { column, written });
+            self.push(Piece::Number { column, written })?;
             return Some(());
         }
         self.chosen(&parts, |digits| {
@@ -323,11 +338,12 @@ impl Parser<'_> {
     fn date(&mut self) -> Option<()> {
         let (seconds, millis) = (self.value()?, self.value()?);
         if let [Part::Bytes(millis)] = millis.as_slice() {
-            let (millis, _) = whole_integer(millis)?;
-            let written = Written::Seconds(millis);
+            let (rest, _) = whole_integer(millis)?;
+            (0..1000).contains(&rest).then_some(())?;
+            let written = Written::Seconds(rest);
             return match self.style(&seconds) {
                 Some((column, Style::Integer)) => {
-                    self.pieces.push(Piece::Number { column, written });
+                    self.push(Piece::Number { column, written })?;
                     Some(())
                 }
                 Some(_) => None,
@@ -340,14 +356,14 @@ impl Parser<'_> {
         let (column, Style::Integer) = self.style(&millis)? else {
             return None;
         };
-        self.pieces.push(Piece::Number {
+        self.push(Piece::Number {
             column: first,
             written: Written::Later,
-        });
-        self.pieces.push(Piece::Number {
+        })?;
+        self.push(Piece::Number {
             column,
             written: Written::MillisOf(first),
-        });
+        })?;
         Some(())
     }
 
@@ -359,7 +375,7 @@ impl Parser<'_> {
             is_one.then(|| [&len.to_le_bytes(), string, &[0]].concat())
         };
         if parts.is_empty() {
-            self.put(&counted(b"")?);
+            self.put(&counted(b"")?)?;
             return Some(());
         }
         let is_text = |part: &Part| match part {
@@ -371,16 +387,16 @@ impl Parser<'_> {
         if parts.len() == 1 && !parts.iter().any(is_text) {
             return self.chosen(&parts, counted);
         }
-        self.pieces.push(Piece::Open);
+        self.push(Piece::Open)?;
         for part in parts {
             match part {
-                Part::Bytes(bytes) => self.put(&bytes),
-                Part::Column(column) => self.pieces.push(Piece::Field { column }),
+                Part::Bytes(bytes) => self.put(&bytes)?,
+                Part::Column(column) => self.push(Piece::Field { column })?,
             }
         }
-        self.pieces.push(Piece::Close {
+        self.push(Piece::Close {
             counts_itself: false,
-        });
+        })?;
         Some(())
     }
 }
@@ -396,4 +412,21 @@ fn in_bytes(digits: &[u8], written: Written) -> Option<Vec<u8>> {
     let (number, _) = whole_integer(digits)?;
     let len = written.write(number, &[], &mut room).ok()?;
     room.get(..len).map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_makes_few_pieces_or_none() {
+        let text = |arrays: usize| [b"a[x\0".as_slice(), &b"[]".repeat(arrays), b"]}"].concat();
+        let few = pieces(&[text(10)], &[]).expect("a document of empty arrays");
+        assert!(few.len() < 60);
+        assert_eq!(pieces(&[text(1 << 20)], &[]), None);
+        let nulls = [b"a[x\0".as_slice(), &b"n".repeat(1 << 20), b"]}"].concat();
+        assert_eq!(pieces(&[nulls], &[]), None);
+        let name = [b"an".as_slice(), &b"x".repeat(2 << 20), b"\0}"].concat();
+        assert_eq!(pieces(&[name], &[]), None);
+    }
 }

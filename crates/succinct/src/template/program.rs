@@ -10,6 +10,7 @@ use super::column::{COLUMNS_MAX, Column, Relation, choice_bits, damaged};
 use super::document::{OPEN_MAX, Piece, Written};
 use super::number::{SPELLING_BYTES_MAX, Style};
 use crate::bits::Bits;
+use crate::documents::VALUE_END;
 use crate::text::{Ending, ROOM_BYTES, Sink, TextCoder};
 
 /// Bytes of a row: the text, and its length in the last one.
@@ -341,7 +342,12 @@ impl Program {
                     *place = 0;
                     sink.advance(end + 1);
                     open = open.checked_sub(1).ok_or_else(damaged)?;
-                    sink.count(opened[open % OPEN_MAX], counts_itself)?;
+                    let place = opened[open % OPEN_MAX];
+                    // It would end the value in a text.
+                    if !counts_itself && sink.written(place + 4).contains(&VALUE_END) {
+                        return Err(damaged());
+                    }
+                    sink.count(place, counts_itself)?;
                     (room, end) = (sink.room()?, 0);
                 }
                 What::Choice { first, count } => {

@@ -60,6 +60,12 @@ impl<'a> Sink<'a> {
         self.at
     }
 
+    /// The bytes written from `place` on.
+    #[inline]
+    pub(crate) fn written(&self, place: usize) -> &[u8] {
+        self.out.get(place..self.at).unwrap_or_default()
+    }
+
     /// Writes to four bytes at `place` how many bytes were written since, those four counted or not.
     ///
     /// # Errors
