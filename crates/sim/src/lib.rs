@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod histories;
 pub mod history;
 pub mod model;
+pub mod prepared;
 pub mod schedule;
 pub mod seeded;
 pub mod setup;

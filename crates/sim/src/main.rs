@@ -14,6 +14,7 @@ use drumlin::Isolation;
 use drumlin_fs::{Clock, SystemClock};
 use drumlin_sim::campaign::{Totals, next_seed};
 use drumlin_sim::histories;
+use drumlin_sim::prepared;
 use drumlin_sim::setup::{Case, Part, Setup};
 use drumlin_sim::shrink;
 use drumlin_sim::world;
@@ -65,6 +66,10 @@ struct Args {
     /// and of all of them together, and prints their sums.
     #[arg(long, value_name = "A..B")]
     histories: Option<String>,
+    /// Cuts the power between the prepare and the end of transactions, in a chain of cuts for each seed from A up to, not
+    /// including, B, and prints their sums.
+    #[arg(long, value_name = "A..B")]
+    prepared: Option<String>,
     /// Has each deliberate bug looked for by its suite. For builds with `seeded-bugs`.
     #[arg(long)]
     bugs: bool,
@@ -170,12 +175,42 @@ fn histories(range: &str) -> Result<bool, String> {
     Ok(failure.is_none())
 }
 
+/// Runs the chains of power cuts of a range of seeds; stops at the first that is wrong.
+fn prepared(range: &str) -> Result<bool, String> {
+    /// Chains between two lines.
+    const TOLD_EVERY: u64 = 1000;
+    let (from, to) = ends_of(range)?;
+    let mut sum = prepared::Sum::default();
+    let mut fine = true;
+    for seed in from..to {
+        match std::panic::catch_unwind(|| prepared::run(seed)) {
+            Ok(one) => sum.add(&one),
+            Err(_) => {
+                // The panic has told what is wrong.
+                let next = seed + 1;
+                say(&format!("seed {seed} failed"));
+                say(&format!("replay: drumlin-sim --prepared {seed}..{next}"));
+                fine = false;
+                break;
+            }
+        }
+        if (seed + 1 - from).is_multiple_of(TOLD_EVERY) {
+            say(&format!("up to seed {seed}: {sum:?}"));
+        }
+    }
+    say(&format!("{sum:?}"));
+    Ok(fine)
+}
+
 fn run(args: &Args) -> Result<bool, String> {
     if args.bugs {
         return hunt(args);
     }
     if let Some(seeds) = &args.histories {
         return histories(seeds);
+    }
+    if let Some(seeds) = &args.prepared {
+        return prepared(seeds);
     }
     if let Some(seed) = args.seed {
         let case = case(args, seed)?;
