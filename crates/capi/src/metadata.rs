@@ -87,8 +87,8 @@ pub(crate) struct FileMetadata(LiveTable);
 
 /// The tables of a family with their counts; none where that cannot be told, as there is no place for an error.
 fn tables_of(db: &Db, family: &ColumnFamily) -> Vec<LiveTable> {
-    let opened = db.open_tables(family);
-    opened
+    let counted = db.count_tables(family);
+    counted
         .and_then(|()| db.live_tables(family))
         .unwrap_or_default()
 }

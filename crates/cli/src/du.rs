@@ -227,15 +227,15 @@ fn usage_object(usage: &RangeUsage) -> Value {
 /// Sizes of keys and of values over the tables: every table counts with all its entries at its mean.
 fn show_histograms(db: &Db, family: &ColumnFamily, out: &mut Output) -> Outcome {
     let (mut keys, mut values) = (Histogram::default(), Histogram::default());
+    db.count_tables(family)?;
     for table in db.live_tables(family)? {
-        let mut end = table.largest;
-        end.push(0);
-        // A table beside others: the counts are of all that lie in its range, so its mean is the neighbourhood's.
-        let usage = db.approximate_usage(family, &[(table.smallest.as_slice(), end.as_slice())])?;
-        let Some(usage) = usage.first() else { continue };
-        let entries = table.entries.unwrap_or(usage.entries);
-        keys.add(mean(usage.key_bytes, usage.entries), entries);
-        values.add(mean(usage.value_bytes, usage.entries), entries);
+        let (Some(entries), Some(key_bytes), Some(value_bytes)) =
+            (table.entries, table.key_bytes, table.value_bytes)
+        else {
+            continue;
+        };
+        keys.add(mean(key_bytes, entries), entries);
+        values.add(mean(value_bytes, entries), entries);
     }
     keys.show("keys", out)?;
     values.show("values", out)

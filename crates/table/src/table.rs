@@ -8,6 +8,7 @@
 //! Thread safety: as the formats': immutable, shared by any number of threads.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use drumlin_base::key::ValueKind;
@@ -21,7 +22,9 @@ use crate::hint::Hint;
 use crate::iter::TableIter;
 use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
 use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
-use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue, shared_model_of};
+use crate::searchable::{
+    SEARCHABLE_MAGIC, SearchableTable, SearchableValue, properties_of, shared_model_of,
+};
 
 /// An open table file.
 #[derive(Debug)]
@@ -233,6 +236,24 @@ impl Table {
             Self::Plain(table) => table.properties(),
             Self::Searchable(table) => table.properties(),
         }
+    }
+
+    /// The properties of the table `file`, which is at `path`: a few small reads, where opening it takes in its index, too.
+    /// `None` of a plain table, which is checked as a whole when it is opened.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` for another format, `Io`.
+    pub fn properties_of(
+        file: Arc<dyn RandomAccessFile>,
+        path: &Path,
+    ) -> Result<Option<TableProperties>> {
+        let read = match read_magic(&*file) {
+            Ok(Some(PLAIN_MAGIC)) => return Ok(None),
+            Ok(Some(SEARCHABLE_MAGIC)) => properties_of(&*file),
+            Ok(_) => BlockTable::properties_of(file, path),
+            Err(error) => Err(error),
+        };
+        read.map(Some).map_err(|error| error.with_file(path))
     }
 
     /// How many user keys the table has, range tombstones aside; `None` where it does not tell: a block-based table tells

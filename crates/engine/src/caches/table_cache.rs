@@ -27,7 +27,7 @@ use drumlin_table::{
 };
 
 use crate::files::names;
-use crate::version::{FileMeta, NewFile};
+use crate::version::{EntryCounts, FileMeta, NewFile};
 
 const SHARDS: usize = 16;
 
@@ -198,7 +198,7 @@ impl TableCache {
             Some(table) => table,
             None => open()?,
         };
-        file.note_properties(&table);
+        file.note_properties(table.properties());
         shared.put_in_slot(file, &table);
         drop(guard);
         shared.shrink();
@@ -233,7 +233,23 @@ impl TableCache {
         })
     }
 
-    fn open(&self, file: &NewFile) -> Result<Arc<Table>> {
+    /// How many entries the table of `file` has. A table that is not open is not opened for it: its properties are read.
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn counts_of(&self, file: &Arc<FileMeta>) -> Result<EntryCounts> {
+        if let Some(counts) = file.counts() {
+            return Ok(counts);
+        }
+        let (path, opened) = self.open_whole(file)?;
+        match Table::properties_of(opened, &path)? {
+            Some(properties) => Ok(file.note_properties(&properties)),
+            None => Ok(file.note_properties(self.find(file)?.properties())),
+        }
+    }
+
+    /// Opens the file of `file`, which must be as large as the MANIFEST says.
+    fn open_whole(&self, file: &NewFile) -> Result<(PathBuf, Arc<dyn RandomAccessFile>)> {
         let (path, opened) = match self.shared.open_file(file.number) {
             Err(error) if is_too_many_open(&error) => {
                 self.shared.close_some();
@@ -247,6 +263,11 @@ impl TableCache {
             let message = format!("the table has {found} bytes, the MANIFEST says {expected}");
             return Err(Error::corruption(message).with_file(&path));
         }
+        Ok((path, opened))
+    }
+
+    fn open(&self, file: &NewFile) -> Result<Arc<Table>> {
+        let (path, opened) = self.open_whole(file)?;
         let options = TableReaderOptions {
             order: self.order.clone(),
             prefix: self.prefix.clone(),

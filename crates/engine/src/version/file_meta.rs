@@ -163,6 +163,10 @@ pub struct EntryCounts {
     pub entries: u64,
     /// Those that delete.
     pub deletions: u64,
+    /// Bytes of their keys as they are stored: with eight of number and kind each.
+    pub key_bytes: u64,
+    /// Bytes of their values; of one in a blob file those of the reference.
+    pub value_bytes: u64,
 }
 
 impl FileMeta {
@@ -228,20 +232,21 @@ impl FileMeta {
         self.fragments.get()
     }
 
-    /// Takes over the properties of `table`, which is this file opened.
-    pub fn note_properties(&self, table: &Table) {
-        let properties = table.properties();
+    /// Takes over the `properties` of the table.
+    pub fn note_properties(&self, properties: &TableProperties) -> EntryCounts {
         let (entries, dead) = (properties.num_entries, properties.num_deletions);
         if entries >= TOMBSTONED_ENTRIES_MIN && dead > entries / 4 * 3 {
             self.is_mostly_tombstones.store(true, Ordering::Relaxed);
         }
-        self.counts.get_or_init(|| EntryCounts {
+        *self.counts.get_or_init(|| EntryCounts {
             entries,
             deletions: dead,
-        });
+            key_bytes: properties.raw_key_size,
+            value_bytes: properties.raw_value_size,
+        })
     }
 
-    /// How many entries the table has, if it was open since the database was.
+    /// How many entries the table has, if it was open since the database was, or its properties read.
     pub fn counts(&self) -> Option<EntryCounts> {
         self.counts.get().copied()
     }

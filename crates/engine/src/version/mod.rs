@@ -37,7 +37,7 @@ pub use blob_garbage::excess_garbage;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use family_versions::FamilyVersions;
-pub use file_meta::{FileChecksum, FileMeta, NewFile};
+pub use file_meta::{EntryCounts, FileChecksum, FileMeta, NewFile};
 pub(crate) use follow::NewFiles;
 pub use history::{History, MOMENTS_MAX, PastMoment};
 pub use key_ranks::{KeyRanks, Ranked};

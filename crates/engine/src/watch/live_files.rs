@@ -34,10 +34,15 @@ pub struct LiveTable {
     pub largest_seqno: SeqNo,
     /// Unix seconds at which it was made; 0 where that is unknown.
     pub creation_time: u64,
-    /// Entries in it, deletions too; `None` where the table was not open since the database was.
+    /// Entries in it, deletions too; `None` where the table was not open since the database was, nor counted
+    /// ([`Db::count_tables`]).
     pub entries: Option<u64>,
     /// Those of them that delete.
     pub deletions: Option<u64>,
+    /// Bytes of the keys of all entries, with eight of number and kind each.
+    pub key_bytes: Option<u64>,
+    /// Bytes of their values; of one in a blob file those of the reference.
+    pub value_bytes: Option<u64>,
     /// Whether a compaction has it as an input now.
     pub being_compacted: bool,
 }
@@ -111,25 +116,25 @@ impl Db {
                         false => counts.deletions,
                     }
                 }),
+                key_bytes: counts.map(|counts| counts.key_bytes),
+                value_bytes: counts.map(|counts| counts.value_bytes),
                 being_compacted: file.is_compacting(),
             }
         };
         Ok(super_version.version.files().map(table).collect())
     }
 
-    /// Opens each table of `family` that was not open since the database was: [`Db::live_tables`] knows the counts of all of
-    /// them after that.
+    /// Reads the properties of each table of `family` that was not open since the database was: [`Db::live_tables`] knows the
+    /// counts of all of them after that. Cost: some five small reads a table; plain tables are opened.
     ///
     /// # Errors
     /// `InvalidArgument` for a family of another database; `Io` and `Corruption` of a table.
-    pub fn open_tables(&self, family: &ColumnFamily) -> Result<()> {
+    pub fn count_tables(&self, family: &ColumnFamily) -> Result<()> {
         let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         let super_version = family.0.super_version.load_full();
         for (_, file) in super_version.version.files() {
-            if file.counts().is_none() {
-                family.0.reads.tables.find(file)?;
-            }
+            family.0.reads.tables.counts_of(file)?;
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ impl Db {
     /// table's bytes that lies in the range and from the table's own counts, so a table of uneven rows is taken for an
     /// even one.
     ///
-    /// Cost: as of [`Db::approximate_sizes`], and every table that overlaps a range is opened. No data is read.
+    /// Cost: as of [`Db::approximate_sizes`], and the properties of every table that overlaps a range are read once: some five
+    /// small reads. No data is read.
     ///
     /// # Errors
     /// As [`Db::approximate_sizes`].
@@ -52,17 +53,16 @@ impl Db {
                 if bytes == 0 {
                     continue;
                 }
-                let table = sizes.tables.find(file)?;
-                let counts = table.properties();
+                let counts = sizes.tables.counts_of(file)?;
                 let share = match drumlin_base::bug!("usage-of-whole-tables") {
                     true => 1.0,
                     false => bytes as f64 / file.size.max(1) as f64,
                 };
                 let part = |count: u64| (count as f64 * share).round() as u64;
                 total.bytes += bytes;
-                total.entries += part(counts.num_entries);
-                total.key_bytes += part(counts.raw_key_size);
-                total.value_bytes += part(counts.raw_value_size);
+                total.entries += part(counts.entries);
+                total.key_bytes += part(counts.key_bytes);
+                total.value_bytes += part(counts.value_bytes);
             }
         }
         Ok(totals)

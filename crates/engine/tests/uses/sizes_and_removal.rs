@@ -7,7 +7,10 @@
 
 use std::path::Path;
 
-use drumlin::{Db, ErrorKind, FamilyOptions, LiveFileKind, Options, WriteBatch, WriteOptions};
+use drumlin::{
+    Db, ErrorKind, FamilyOptions, LiveFileKind, LiveTable, Options, TableFormat, WriteBatch,
+    WriteOptions,
+};
 use drumlin_testkit::temp_dir;
 
 fn filled(dir: &Path, options: &Options) -> Db {
@@ -140,7 +143,7 @@ fn tables_are_told_with_their_keys_levels_and_entries() {
     assert!(db.live_tables(family).expect("answers").is_empty());
     db.delete(b"k00000007").expect("is written");
     db.flush().expect("flushes");
-    db.open_tables(family).expect("opens");
+    db.count_tables(family).expect("reads");
     let tables = db.live_tables(family).expect("answers");
     assert!(tables.iter().all(|table| table.level == 0), "{tables:?}");
     let entries: u64 = tables.iter().filter_map(|table| table.entries).sum();
@@ -148,7 +151,7 @@ fn tables_are_told_with_their_keys_levels_and_entries() {
     assert_eq!(deletions, 1);
     assert!((20_000..=20_001).contains(&entries), "{entries}");
     db.compact_range(family, None, None).expect("compacts");
-    db.open_tables(family).expect("opens");
+    db.count_tables(family).expect("reads");
     let mut tables = db.live_tables(family).expect("answers");
     tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));
     assert!(tables.iter().all(|table| table.level > 0), "{tables:?}");
@@ -161,6 +164,35 @@ fn tables_are_told_with_their_keys_levels_and_entries() {
     for table in &tables {
         let file = std::fs::metadata(&table.path).expect("is there");
         assert_eq!(file.len(), table.bytes);
+    }
+}
+
+#[test]
+fn tables_are_counted_without_being_opened() {
+    for format in [TableFormat::Block, TableFormat::Searchable] {
+        let dir = temp_dir();
+        let mut options = in_background_none();
+        options.family.table_format = Some(format);
+        let db = filled(dir.path(), &options);
+        db.flush().expect("flushes");
+        let reader = Db::open_read_only(dir.path(), options).expect("opens");
+        let used = || {
+            reader
+                .budget()
+                .used_by_name()
+                .iter()
+                .map(|(_, bytes)| bytes)
+                .sum::<usize>()
+        };
+        let before = used();
+        let family = reader.default_family();
+        reader.count_tables(family).expect("reads");
+        assert_eq!(used(), before);
+        let tables = reader.live_tables(family).expect("answers");
+        let sum = |of: fn(&LiveTable) -> Option<u64>| tables.iter().filter_map(of).sum::<u64>();
+        assert_eq!(sum(|table| table.entries), 20_000);
+        assert_eq!(sum(|table| table.key_bytes), 20_000 * (9 + 8));
+        assert_eq!(sum(|table| table.value_bytes), 20_000 * 90);
     }
 }
 

@@ -4,6 +4,7 @@
 //! that is damaged fails the open: read as "no filter" it would cost speed, read as an empty filter
 //! it would hide keys.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use drumlin_base::key::ParsedKey;
@@ -52,23 +53,60 @@ impl BlockTable {
             .charge(MemoryUse::TableMeta, table.resident_bytes);
         Ok(Arc::new(table))
     }
+
+    /// The properties of the table `file`, which is at `path`. Reads no index and no filter.
+    ///
+    /// # Errors
+    /// `Corruption`, `NotSupported`, `Io`.
+    pub(crate) fn properties_of(
+        file: Arc<dyn RandomAccessFile>,
+        path: &Path,
+    ) -> Result<TableProperties> {
+        Ok(Front::read(file, path)?.properties)
+    }
+}
+
+/// What says where the rest of a table is.
+struct Front {
+    footer: Footer,
+    blocks: BlockFile,
+    metaindex: MetaBlock,
+    properties: TableProperties,
+}
+
+impl Front {
+    fn read(file: Arc<dyn RandomAccessFile>, path: &Path) -> Result<Self> {
+        let size = file.size();
+        let footer = read_footer(&*file, size)?;
+        let blocks = BlockFile {
+            file,
+            path: path.to_path_buf(),
+            checksum: footer.checksum,
+            context: footer.context,
+            framing: Framing::of(footer.style, footer.format_version),
+            limit: footer.offset_in(size)?,
+            compressed: true,
+            dict: None,
+        };
+        let metaindex = MetaBlock::parse(&blocks.meta_block(footer.metaindex)?)?;
+        let properties = read_properties(&blocks, &metaindex, footer.style)?;
+        Ok(Self {
+            footer,
+            blocks,
+            metaindex,
+            properties,
+        })
+    }
 }
 
 fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<BlockTable> {
     let size = file.size();
-    let footer = read_footer(&*file, size)?;
-    let mut blocks = BlockFile {
-        file,
-        path: options.path.clone(),
-        checksum: footer.checksum,
-        context: footer.context,
-        framing: Framing::of(footer.style, footer.format_version),
-        limit: footer.offset_in(size)?,
-        compressed: true,
-        dict: None,
-    };
-    let metaindex = MetaBlock::parse(&blocks.meta_block(footer.metaindex)?)?;
-    let properties = read_properties(&blocks, &metaindex, footer.style)?;
+    let Front {
+        footer,
+        mut blocks,
+        metaindex,
+        properties,
+    } = Front::read(file, &options.path)?;
     check_readable(&properties, &footer, &options.order)?;
     blocks.compressed = properties.compression_name != Codec::None.property_name();
     if let Some(handle) = metaindex.handle(DICTIONARY_NAME)? {

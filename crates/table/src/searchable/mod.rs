@@ -31,7 +31,7 @@ pub use cursor::SearchableTableIter;
 pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::{RowPlace, RowSpan};
 pub use model_file::{ModelFacts, ModelSource};
-pub(crate) use open::shared_model_of;
+pub(crate) use open::{properties_of, shared_model_of};
 pub(crate) use table::PageMeta;
 pub use table::{SearchableTable, SearchableValue};
 pub use writer::SearchableTableWriter;

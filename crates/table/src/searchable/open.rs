@@ -190,12 +190,23 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
     if section.len != named {
         return Ok(None);
     }
-    let bytes = read_exactly(file, section.offset, named)?;
-    if xxh3_64(&bytes) == section.checksum {
-        shared_id(&bytes).transpose()
-    } else {
-        Err(Error::corruption("a section's checksum does not match").with_offset(section.offset))
+    shared_id(&read_section(file, section)?).transpose()
+}
+
+/// The properties of the searchable table `file`, of which nothing else is read.
+pub(crate) fn properties_of(file: &dyn RandomAccessFile) -> Result<TableProperties> {
+    let section = read_footer(file)?.0.section(SectionKind::Properties);
+    let block = MetaBlock::parse(&read_section(file, section)?)?;
+    TableProperties::decode(block.iter().map(Ok))
+}
+
+fn read_section(file: &dyn RandomAccessFile, section: Section) -> Result<Vec<u8>> {
+    let bytes = read_exactly(file, section.offset, section.len)?;
+    if xxh3_64(&bytes) != section.checksum {
+        let damaged = Error::corruption("a section's checksum does not match");
+        return Err(damaged.with_offset(section.offset));
     }
+    Ok(bytes)
 }
 
 /// The `len` bytes at `offset`, which are in the file.
