@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Large appends go by write calls: after a window's length of appends of [`CALL_BYTES_MIN`] on average the next
-//! window's length is written so, and so on. A call costs nothing beside such a copy, and saves the zeroing, the faults and the unmapping,
-//! which cost more than the copy: 4.3 us a page beside 1.4.
+//! window's length is written so, and so on. A call costs little beside such a copy, and saves the zeroing, the faults and the unmapping,
+//! which for such bytes want half a core (`docs/measurements/writes.md`).
 //!
 //! Invariants:
 //! - A byte is stored only in a block that `fallocate` has reserved, so a full disk is an error of
@@ -45,10 +45,10 @@ use crate::syscalls;
 /// Bytes mapped at a time: large enough that mapping is rare, small enough that the pages of a
 /// log do not weigh in the process's resident memory. A multiple of every page size in use.
 const WINDOW_BYTES: u64 = 4 << 20;
-/// Appends of so many bytes on average go by write calls.
-const CALL_BYTES_MIN: u64 = 8 << 10;
 /// The same of a log that will be small: zeros behind its end are cleared by who writes it, and read by who opens the database.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
+/// Appends of so many bytes on average go by write calls.
+const CALL_BYTES_MIN: u64 = 8 << 10;
 /// The least that is reserved when the disk is nearly full.
 const RESERVE_BYTES_MIN: u64 = 64 << 10;
 
@@ -170,6 +170,9 @@ impl Space {
         while plan.mapped && len >= plan.reserved {
             let reserved = self.reserve(&mut plan);
             reserved.map_err(|error| self.shared.fail("reserve space", error))?;
+            if drumlin_base::bug!("wal-space-reserved-once") {
+                break;
+            }
         }
         if plan.mapped {
             // Address space or mappings are used up, or none are offered: write calls will do.
@@ -191,8 +194,10 @@ impl Space {
     /// Write calls are used up to `end`, behind the `full` window, if there was one.
     fn use_calls_until(&self, end: u64, full: Option<Window>) {
         let mut plan = self.plan.lock();
-        plan.by_calls = true;
-        plan.next_start = end; // From now on no window below is zeroed.
+        if !drumlin_base::bug!("wal-zeroed-over-calls") {
+            plan.by_calls = true;
+            plan.next_start = end; // From now on no window below is zeroed.
+        }
         let ready = std::mem::replace(&mut plan.next, Next::Missing);
         if let Some(full) = full {
             plan.full = Some(full);
@@ -466,13 +471,12 @@ impl Drop for PosixWal {
 /// The size of the windows of a log that is expected to have `preallocate_bytes`, or any length where that is 0. Most logs that
 /// go beyond it, as those of several families do, end in their first window.
 fn window_bytes_for(preallocate_bytes: u64) -> u64 {
-    let wanted = preallocate_bytes
-        .saturating_mul(2)
-        .checked_next_power_of_two()
-        .filter(|_| preallocate_bytes > 0);
-    wanted.map_or(WINDOW_BYTES, |wanted| {
-        wanted.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES)
-    })
+    match preallocate_bytes {
+        0 | WINDOW_BYTES.. => WINDOW_BYTES,
+        bytes => (2 * bytes)
+            .next_power_of_two()
+            .clamp(WINDOW_BYTES_MIN, WINDOW_BYTES),
+    }
 }
 
 fn is_full(error: &io::Error) -> bool {
@@ -650,7 +654,7 @@ mod tests {
         assert!(matches!(&wal.space.plan.lock().next, Next::Ready(w) if w.start == WINDOW_BYTES));
     }
 
-    /// Large appends go by write calls from the second window on, past what is reserved too, and small ones by windows again.
+    /// Large appends go by write calls from the second window on, far past what is reserved, and small ones by windows again.
     #[test]
     fn large_appends_are_write_calls() {
         let dir = tempfile::tempdir().unwrap();
@@ -686,29 +690,35 @@ mod tests {
     #[test]
     fn preparing_and_appending_side_by_side_lose_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("1.log");
-        let mut wal = Box::new(log(&path, WINDOW_BYTES));
-        let syncer = wal.syncer();
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    syncer.prepare();
+        // Of so many pieces a window or some are written in small appends, then as many in large ones.
+        for (preallocate_bytes, turn) in [(WINDOW_BYTES_MIN / 2, 1), (WINDOW_BYTES, 10)] {
+            let path = dir.path().join(format!("{turn}.log"));
+            let mut wal = Box::new(log(&path, preallocate_bytes));
+            let syncer = wal.syncer();
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        syncer.prepare();
+                    }
+                });
+                for piece in 0..200u8 {
+                    let step = if piece / turn % 2 == 0 {
+                        5_003
+                    } else {
+                        100_001
+                    };
+                    for bytes in [piece; 400_003].chunks(step) {
+                        wal.append(bytes).unwrap();
+                    }
                 }
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
             });
-            for piece in 0..200u8 {
-                // Five windows of small appends, then as many of large ones.
-                let step = if piece / 50 % 2 == 0 { 5_003 } else { 100_001 };
-                for bytes in [piece; 400_003].chunks(step) {
-                    wal.append(bytes).unwrap();
-                }
-            }
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-        wal.close().unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        assert_eq!(bytes.len(), 200 * 400_003);
-        let whole = |(index, piece): (usize, &[u8])| piece.iter().all(|b| *b == index as u8);
-        assert!(bytes.chunks(400_003).enumerate().all(whole));
+            wal.close().unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            assert_eq!(bytes.len(), 200 * 400_003);
+            let whole = |(index, piece): (usize, &[u8])| piece.iter().all(|b| *b == index as u8);
+            assert!(bytes.chunks(400_003).enumerate().all(whole));
+        }
     }
 }

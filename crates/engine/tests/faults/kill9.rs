@@ -36,9 +36,18 @@ const SMALL: Load = Load {
     write_buffer: None,
 };
 
-/// Past the 4 MiB that are mapped of a WAL at a time, again and again.
+/// Past the 4 MiB that are mapped of a WAL at a time, again and again: appends of less than 8 KiB on average.
 const LARGE: Load = Load {
     test: "kill9::a_process_killed_with_large_wal_files_loses_nothing",
+    rounds: 6,
+    acks_max: 8_000,
+    value_max: 5_000,
+    write_buffer: Some(24 << 20),
+};
+
+/// The same with appends that are large, and go by write calls behind the first 4 MiB.
+const LARGE_WRITES: Load = Load {
+    test: "kill9::a_process_killed_with_large_writes_loses_nothing",
     rounds: 6,
     acks_max: 500,
     value_max: 60_000,
@@ -143,6 +152,11 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
 #[test]
 fn a_process_killed_with_large_wal_files_loses_nothing() {
     kill_again_and_again(&LARGE);
+}
+
+#[test]
+fn a_process_killed_with_large_writes_loses_nothing() {
+    kill_again_and_again(&LARGE_WRITES);
 }
 
 fn kill_again_and_again(load: &Load) {
