@@ -40,7 +40,12 @@ fn read(bytes: &[u8]) {
         options.models = Some(Arc::new(Trained));
         options.prefix = Some(Arc::new(FixedPrefix::new(PREFIX_BYTES)));
         let file = memory_file(bytes.to_vec());
+        let read = or_blamed(Table::properties_of(Arc::clone(&file), &options.path));
         if let Some(table) = or_blamed(Table::open(file, options)) {
+            let properties = read.expect("a table that opens has properties to be read");
+            assert!(
+                properties.is_none_or(|read| read.num_entries == table.properties().num_entries)
+            );
             exercise(&table);
             return; // A table has one order; the other would be refused.
         }

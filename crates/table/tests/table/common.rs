@@ -1,14 +1,16 @@
 //! Files in memory, tables made of a few lines, and the naive twin they are compared with.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use drumlin_base::key::{compare_internal, internal_key};
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, Result, ValueKind};
 use drumlin_fs::{FileSyncer, RandomAccessFile, WritableFile};
-use drumlin_table::{BlockCache, Table, TableReaderOptions, TableWriter, TableWriterOptions};
+use drumlin_table::{
+    BlockCache, Table, TableProperties, TableReaderOptions, TableWriter, TableWriterOptions,
+};
 
 /// A file that is written into memory shared with the test.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +95,26 @@ pub(crate) fn reader_options(order: &KeyOrder, cache_bytes: usize) -> TableReade
     let mut options = TableReaderOptions::new(PathBuf::from("000007.sst"), 7, cache, budget);
     options.order = order.clone();
     options
+}
+
+/// The counts that are read of a table which is not opened: entries, deletions, bytes of keys and of values.
+pub(crate) fn counts(bytes: Vec<u8>) -> Result<[u64; 4]> {
+    let file = Bytes {
+        bytes,
+        ..Bytes::default()
+    };
+    let read = Table::properties_of(Arc::new(file), Path::new("000007.sst"))?;
+    Ok(counts_in(&read.expect("no plain table")))
+}
+
+/// The same in `properties`.
+pub(crate) fn counts_in(properties: &TableProperties) -> [u64; 4] {
+    [
+        properties.num_entries,
+        properties.num_deletions,
+        properties.raw_key_size,
+        properties.raw_value_size,
+    ]
 }
 
 /// A table over `bytes`.

@@ -12,7 +12,7 @@ use drumlin_table::{
     TableWriterOptions,
 };
 
-use crate::common::{Bytes, Entries, open, reader_options, write};
+use crate::common::{Bytes, Entries, counts, counts_in, open, reader_options, write};
 
 pub(crate) fn small_entries() -> Entries {
     (0..24)
@@ -69,11 +69,18 @@ fn flip_every_bit(options: TableWriterOptions) {
     let entries = small_entries();
     let sound = write(options, &entries);
     let order = KeyOrder::Bytewise;
-    let expected = answers(&open(&order, sound.clone()).unwrap(), &entries).unwrap();
+    let table = open(&order, sound.clone()).unwrap();
+    let expected = answers(&table, &entries).unwrap();
+    let told = counts_in(table.properties());
+    assert_eq!(counts(sound.clone()).unwrap(), told);
     let mut harmless = 0;
     for bit in 0..sound.len() * 8 {
         let mut bytes = sound.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
+        match counts(bytes.clone()) {
+            Ok(found) => assert_eq!(found, told, "bit {bit} changes the counts"),
+            Err(error) => assert!(error.to_string().contains("000007.sst"), "{error}"),
+        }
         let result = open(&order, bytes).and_then(|table| answers(&table, &entries));
         if let Ok(found) = result {
             assert!(

@@ -18,7 +18,9 @@ use drumlin_table::{
     TableReadOptions, TableWriter, TableWriterOptions,
 };
 
-use crate::common::{Bytes, Entries, open, random_entries, reader_options, write};
+use crate::common::{
+    Bytes, Entries, counts, counts_in, open, random_entries, reader_options, write,
+};
 use crate::damage::{answers, small_entries};
 use crate::round_trip::{check, check_disorder_is_refused, check_tombstones_are_kept};
 
@@ -213,11 +215,18 @@ fn every_flipped_bit_and_every_cut_of_a_searchable_table_is_seen() {
     let mut entries = small_entries();
     entries.push((internal_key(b"large", 0, ValueKind::Value), vec![3; 5000]));
     let sound = write(options(), &entries);
-    let all = answers(&open(&ORDER, sound.clone()).unwrap(), &entries).unwrap();
+    let table = open(&ORDER, sound.clone()).unwrap();
+    let all = answers(&table, &entries).unwrap();
+    let told = counts_in(table.properties());
+    assert_eq!(counts(sound.clone()).unwrap(), told);
     let mut rng = Rng::new(6);
     for at in 0..sound.len() {
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << rng.below(8);
+        match counts(bytes.clone()) {
+            Ok(found) => assert_eq!(found, told, "byte {at}"),
+            Err(error) => assert!(error.to_string().contains("000007.sst"), "{error}"),
+        }
         let seen = open(&ORDER, bytes).and_then(|table| {
             // A lookup may not read the damaged bytes, but then it answers right.
             if let Ok(answers) = answers(&table, &entries) {
@@ -230,6 +239,7 @@ fn every_flipped_bit_and_every_cut_of_a_searchable_table_is_seen() {
     }
     for len in (0..sound.len()).step_by(7) {
         assert!(open(&ORDER, sound[..len].to_vec()).is_err());
+        assert!(counts(sound[..len].to_vec()).is_err());
         let mut noise = vec![0; len];
         rng.fill(&mut noise);
         noise.extend_from_slice(&sound[sound.len() - 256..]);
