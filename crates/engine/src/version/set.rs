@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A MANIFEST below this size is never rolled, in bytes. Who opens the database reads it whole: of this size, a thousand edits in
-/// some 3 ms. A follower begins anew with each MANIFEST.
+/// A MANIFEST below this size is never rolled, in bytes: about a thousand edits. Who opens the database reads it whole, and a
+/// follower begins anew with each.
 const MANIFEST_BYTES_MIN: u64 = 128 << 10;
 
 /// Families as an edit leaves them; `None` where it drops them. Not all of them: there may be thousands.
