@@ -1,7 +1,8 @@
 //! Prints how far a follower is behind a process that writes as fast as it can, or at a rate: how long ago the writer made the newest write
 //! that the follower shows, looked at every millisecond, and how long a look took.
 //!
-//! `cargo run --release -p drumlin --example follower_lag DIR [seconds [puts-a-second]]`: DIR is made and written to.
+//! `cargo run --release -p drumlin --example follower_lag DIR [seconds [puts-a-second [puts-a-write]]]`: DIR is made and written to. Without a
+//! rate, or with that of 0, the writer never waits; it makes 100 puts a write.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -16,6 +17,8 @@ use drumlin_base::rng::Rng;
 const VALUE: [u8; 100] = [0x61; 100];
 const KEY_SPACE: u64 = 10_000_000;
 const BATCH_PUTS: u64 = 100;
+/// Puts between two that tell the time.
+const NOW_EVERY: u64 = 100;
 /// The shortest time that the writer sleeps, to keep to its rate.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
@@ -25,22 +28,31 @@ fn now_micros() -> u64 {
     now.map_or(0, |now| now.as_micros() as u64)
 }
 
-/// Batches of `BATCH_PUTS` puts and the time, `rate` puts a second, until the process is ended, or that of `reader`.
-fn write(dir: &Path, rate: u64, reader: u32) -> Result<()> {
+/// Writes of `puts` puts each, `rate` puts a second, among them every so often the time, until the process is ended, or that of `reader`.
+fn write(dir: &Path, rate: u64, puts: u64, reader: u32) -> Result<()> {
     let db = Db::open(dir, Options::default())?;
     let mut rng = Rng::new(1);
     let begun = Instant::now();
-    for batches in (0_u64..).take_while(|_| parent_id() == reader) {
-        let due = Duration::from_secs_f64((batches * BATCH_PUTS) as f64 / rate as f64);
-        let early = due.saturating_sub(begun.elapsed());
-        if early >= PAUSE_MIN {
-            std::thread::sleep(early);
+    for written in (0_u64..).step_by(puts as usize) {
+        if written % NOW_EVERY < puts {
+            if parent_id() != reader {
+                break;
+            }
+            let due = Duration::from_secs_f64(written as f64 / rate as f64);
+            let early = due.saturating_sub(begun.elapsed());
+            if early >= PAUSE_MIN {
+                std::thread::sleep(early);
+            }
+            db.put(b"now", now_micros().to_le_bytes())?;
+        }
+        if puts == 1 {
+            db.put(rng.below(KEY_SPACE).to_be_bytes(), VALUE)?;
+            continue;
         }
         let mut batch = WriteBatch::new();
-        for _ in 0..BATCH_PUTS {
+        for _ in 0..puts {
             batch.put(&rng.below(KEY_SPACE).to_be_bytes(), &VALUE)?;
         }
-        batch.put(b"now", &now_micros().to_le_bytes())?;
         db.write(batch, &WriteOptions::default())?;
     }
     Ok(())
@@ -57,12 +69,14 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let dir = arguments.next().ok_or("which directory?")?;
     let dir = Path::new(&dir);
     let word = arguments.next();
-    let rate = arguments.next();
-    let rate = rate.map_or(Ok(u64::MAX), |rate| rate.parse())?;
+    let rate = arguments.next().map_or(Ok(0), |rate| rate.parse())?;
+    let puts = arguments.next();
+    let puts: u64 = puts.map_or(Ok(BATCH_PUTS), |puts| puts.parse())?;
     let seconds = match word {
         Some(word) if word == "write" => {
             let reader = arguments.next().ok_or("for which process?")?;
-            return Ok(write(dir, rate, reader.parse()?)?);
+            let rate = if rate == 0 { u64::MAX } else { rate };
+            return Ok(write(dir, rate, puts.max(1), reader.parse()?)?);
         }
         Some(seconds) => seconds.parse()?,
         None => 20,
@@ -71,7 +85,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let follower = Db::open_follower(dir, Options::default(), FollowOptions::default())?;
     let mut writer = Command::new(std::env::current_exe()?)
         .arg(dir)
-        .args(["write", &rate.to_string(), &std::process::id().to_string()])
+        .arg("write")
+        .args([rate, puts, u64::from(std::process::id())].map(|it| it.to_string()))
         .spawn()?;
     let begun = now_micros();
     let (first, mut lags) = (follower.lag().seqno, Vec::new());

@@ -249,6 +249,7 @@ pub const BUGS: &[Bug] = &[
     bug("packed-names-may-repeat", "rdb/decode/chunk", "drumlin_rdb:decode::chunk::"),
     bug("patch-level-lost", "engine/options/vintage", "drumlin:vintage::"),
     bug("pause-waits-for-nobody", "engine/maintenance/pause", "uses:set_options::a_pause_waits"),
+    bug("paused-wal-read-as-it-was", "engine/wal/record/reader", "drumlin:follow::tests::what_is"),
     bug("pebble-taken-for-rocksdb", "engine/db/foreign", "uses:refused::"),
     bug("perf-counts-once", "base/perf", "drumlin_base:perf::"),
     bug("perf-times-unasked", "base/perf", "drumlin_base:perf::"),

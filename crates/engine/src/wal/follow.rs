@@ -303,3 +303,63 @@ impl FollowedWal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use drumlin_fs::{CreateOptions, FileKind, StrictMemFileSystem};
+
+    use super::*;
+    use crate::wal::record::{RecordWriter, Verdict};
+    use crate::write::batch::WriteBatch;
+
+    const DIR: &str = "/db";
+
+    /// Appends writes of some KiB that take the sequence numbers `seqnos`.
+    fn write(writer: &mut RecordWriter, seqnos: std::ops::RangeInclusive<SeqNo>) {
+        for seqno in seqnos {
+            let mut batch = WriteBatch::new();
+            batch.put(&seqno.to_be_bytes(), &[7; 3 << 10]).unwrap();
+            batch.set_seqno(seqno);
+            writer.append(batch.bytes()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_written_while_reading_pauses_is_read_before_the_next_file() {
+        let files: Arc<dyn FileSystem> = Arc::new(StrictMemFileSystem::new());
+        files.create_dir_all(Path::new(DIR)).unwrap();
+        let create = |number| {
+            let path = names::wal(Path::new(DIR), number);
+            let file = files.create(&path, CreateOptions::new(FileKind::Wal)).unwrap();
+            RecordWriter::recyclable(file, number)
+        };
+        let needed = RecoveredInfo {
+            manifest_number: 1,
+            manifest_end: Verdict::Clean,
+            min_log_number: 2,
+            sections_from: u64::MAX,
+            section_wals: Vec::new(),
+            prev_log_number: 0,
+            tracked_wals: Vec::new(),
+        };
+        let mut follow = WalFollow::new(Arc::clone(&files), DIR.into(), &[], 0);
+        let mut met = Vec::new();
+        let mut read_on = || {
+            follow.read_on(&needed, |wal, batch| {
+                met.push((wal, batch.seqno()));
+                Ok(Some(1))
+            })
+        };
+        let (mut first, mut second) = (create(2), create(3));
+        write(&mut first, 1..=350);
+        assert_eq!(read_on().unwrap(), Reading::Part);
+        // The files do not say how long those before them are: RocksDB's do not.
+        write(&mut first, 351..=400);
+        write(&mut second, 401..=410);
+        assert_eq!(read_on().unwrap(), Reading::Whole);
+        let written = (1..=410).map(|seqno| (if seqno <= 400 { 2 } else { 3 }, seqno));
+        assert_eq!(met, written.collect::<Vec<_>>());
+    }
+}

@@ -198,16 +198,18 @@ impl RecordReader {
         true
     }
 
-    /// Goes on where reading stopped, in `file`, the same one opened again: a record may have been written there
-    /// meanwhile. Reads little at a time from now on.
+    /// Goes on where reading stopped or paused, in `file`, the same one opened again: a record may have been written
+    /// there meanwhile, and nothing that was read before that is looked at again. Reads little at a time from now on.
     pub fn look_again(&mut self, file: Arc<dyn RandomAccessFile>) {
-        if let Some(end) = self.end.take() {
-            self.size = file.size();
-            self.file = file;
-            self.window.clear();
-            self.window_blocks = 1;
-            self.at = end.offset;
+        match self.end.take() {
+            Some(end) => self.at = end.offset,
+            None if drumlin_base::bug!("paused-wal-read-as-it-was") => return,
+            None => {}
         }
+        self.size = file.size();
+        self.file = file;
+        self.window.clear();
+        self.window_blocks = 1;
     }
 
     /// Where and why reading stopped; `None` while it goes on.
