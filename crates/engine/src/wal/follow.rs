@@ -332,7 +332,9 @@ mod tests {
         files.create_dir_all(Path::new(DIR)).unwrap();
         let create = |number| {
             let path = names::wal(Path::new(DIR), number);
-            let file = files.create(&path, CreateOptions::new(FileKind::Wal)).unwrap();
+            let file = files
+                .create(&path, CreateOptions::new(FileKind::Wal))
+                .unwrap();
             RecordWriter::recyclable(file, number)
         };
         let needed = RecoveredInfo {
