@@ -60,6 +60,8 @@ pub struct KeyWalk<'a, Cursor, Covering> {
     left: Vec<u8>,
     /// Entries left so far.
     steps: u64,
+    /// Whether no key has two entries.
+    is_one_each: bool,
 }
 
 impl<'a, Cursor: InternalIterator, Covering: Fn(&[u8]) -> SeqNo> KeyWalk<'a, Cursor, Covering> {
@@ -72,7 +74,21 @@ impl<'a, Cursor: InternalIterator, Covering: Fn(&[u8]) -> SeqNo> KeyWalk<'a, Cur
             covering,
             left: Vec::new(),
             steps: 0,
+            is_one_each: false,
         }
+    }
+
+    /// The same over a run in which no key has two entries, if `is_one_each`.
+    pub fn with_one_each(self, is_one_each: bool) -> Self {
+        Self {
+            is_one_each,
+            ..self
+        }
+    }
+
+    /// Goes to the first entry at or behind the internal key `target`, which is the newest one of a key.
+    pub fn seek(&mut self, target: &[u8]) {
+        self.cursor.seek(target);
     }
 
     /// Entries that were left behind.
@@ -111,6 +127,11 @@ impl<'a, Cursor: InternalIterator, Covering: Fn(&[u8]) -> SeqNo> KeyWalk<'a, Cur
     /// As [`KeyWalk::here`].
     pub fn leave(&mut self) -> Result<()> {
         if !self.cursor.valid() {
+            return Ok(());
+        }
+        if self.is_one_each {
+            self.cursor.next();
+            self.steps += 1;
             return Ok(());
         }
         self.left.clear();

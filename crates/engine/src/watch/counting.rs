@@ -132,8 +132,8 @@ impl Db {
     /// compaction filter would drop counts until it is dropped. In a family with a time to live at least 0, since all may have expired.
     ///
     /// Cost: two seeks in each run that has the range, and a look at the properties of each table inside it. No data is
-    /// read, except the first time that a bound cuts a table: it is read whole, and the ranks of its keys, about two
-    /// bytes an entry, are kept with it and charged to the budget. Of a memtable's entries 64 are looked at.
+    /// read, except the first time that a bound cuts a table: it is read whole, and the ranks of its keys, about four
+    /// bytes an entry with keys of 16, are kept with it and charged to the budget. Of a memtable's entries 64 are looked at.
     ///
     /// # Errors
     /// `InvalidArgument` for a family of another database; `Io` and `Corruption` of a table that has to be read.
@@ -306,10 +306,7 @@ impl Runs<'_> {
                     table: &table,
                     fragments,
                 };
-                let at = |key: &[u8]| ranks.before(of, key);
-                let until = end.map_or_else(|| Ok(ranks.total()), at)?;
-                let from = begin.map_or_else(|| Ok(KeyCounts::default()), at)?;
-                Run::exactly(until.without(from))
+                Run::exactly(ranks.between(of, begin, end)?)
             }
         };
         run.deletes_ranges = fragments.is_some();

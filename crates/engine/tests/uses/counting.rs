@@ -172,6 +172,53 @@ fn check_ranks(db: &Db, rows: &Rows, rng: &mut Rng, what: &str) {
 }
 
 #[test]
+fn keys_of_several_versions_that_begin_alike_are_counted_once() {
+    for format in FORMATS {
+        let db = open(format, false);
+        let (mut rows, mut rng) = (Rows::new(), Rng::new(3));
+        // The first key and the last sample share a front that the last key has not; of each group the samples share more
+        // than eight bytes behind that.
+        let long =
+            |group: u64, number: u64| format!("a{group:02}/the same/{number:04}").into_bytes();
+        let keys = (0..8).flat_map(|group| (0..200).map(move |number| long(group, number)));
+        let keys: Vec<_> = keys.chain([b"b".to_vec()]).collect();
+        let mut kept = Vec::new();
+        for version in 0..3 {
+            for key in keys.iter().filter(|_| version == 0 || rng.one_in(2)) {
+                let value = vec![b'v'; version * 10 + 1];
+                db.put(key, &value).unwrap();
+                rows.insert(key.clone(), value);
+            }
+            kept.push(db.snapshot());
+        }
+        db.flush().unwrap();
+        for _ in 0..500 {
+            let bound = |rng: &mut Rng| {
+                let mut bound = long(rng.below(9), rng.below(210));
+                match rng.below(4) {
+                    0 => bound.truncate(rng.below(16) as usize),
+                    1 => bound.push(b'0'),
+                    _ => {}
+                }
+                bound
+            };
+            let (begin, end) = (bound(&mut rng), bound(&mut rng));
+            let bounds = (Some(&begin[..]), Some(&end[..]));
+            let keys = range_of(&rows, bounds).count() as u64;
+            let bytes = range_of(&rows, bounds).map(|(key, value)| key.len() + value.len());
+            let bytes = bytes.sum::<usize>() as u64;
+            let expected = RangeCount {
+                keys: keys..=keys,
+                bytes: bytes..=bytes,
+            };
+            let count = db.count_range(db.default_family(), bounds.0, bounds.1);
+            assert_eq!(count.unwrap(), expected, "{format:?}: {bounds:?}");
+        }
+        drop(kept);
+    }
+}
+
+#[test]
 fn ranks_over_several_runs_are_told_with_their_bounds() {
     let db = open(Some(TableFormat::Block), false);
     let (mut rows, mut rng) = (Rows::new(), Rng::new(9));
