@@ -146,7 +146,7 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// Strikes operation `index` and no other.
+    /// Strikes operation `index`, counted from when the rule is added, and no other.
     pub fn once(index: u64, fault: Fault) -> Self {
         Self::new(When::Once(index), fault)
     }

@@ -377,7 +377,8 @@ impl Db {
     /// Applies `batch` as a whole: after a crash all of it is there or nothing.
     ///
     /// When this returns, the write outlives the process, and with `sync` also a power cut; with `no_wal` it outlives
-    /// neither until a flush. Writers on several threads are logged together.
+    /// neither until a flush. Writers on several threads are logged together. An empty batch does nothing, with `sync` neither:
+    /// [`Db::sync_wal`] makes durable what was written before.
     ///
     /// # Errors
     /// `TooLarge`, `InvalidArgument`, `NotSupported` (a record that the directory's format cannot hold), `ReadOnly`
@@ -733,7 +734,8 @@ impl Db {
     }
 
     /// Flushes what only memtables hold (writes without WAL), stops the background and releases
-    /// the directory. Iterators and snapshots held elsewhere stay readable.
+    /// the directory. Iterators and snapshots held elsewhere stay readable. Syncs nothing: what was written without `sync`
+    /// outlives the process, and a power cut after [`Db::sync_wal`] or a flush.
     ///
     /// # Errors
     /// The error of the last flush or sync. The database is closed all the same.

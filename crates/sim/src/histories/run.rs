@@ -143,8 +143,7 @@ fn live(mut rng: Rng, scheduler: &Arc<Scheduler>, isolation: Option<Isolation>) 
     let db = open(&mut rng, &files, scheduler);
     let cut = rng.one_in(2);
     if cut {
-        let index = files.operations() + rng.below(150);
-        files.add_rule(FaultRule::once(index, Fault::Stop));
+        files.add_rule(FaultRule::once(rng.below(150), Fault::Stop));
     }
     let shared = Arc::new(Shared {
         db,
