@@ -173,6 +173,9 @@ impl KeyRanks {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<KeyCounts> {
+        if begin.is_none() && end.is_none() {
+            return Ok(self.total);
+        }
         let cursor = of.table.iter(TableReadOptions::default());
         let mut walk = of.walk(cursor).with_one_each(self.is_one_each);
         let order = of.table.order();
