@@ -49,6 +49,7 @@ pub const BUGS: &[Bug] = &[
     bug("blob-of-another-key", "table/blob", "blobs:references_that_lie"),
     bug("blob-references-taken-in", "engine/maintenance/ingest", "faults:copies::an_external_table_that_refers"),
     bug("bloom-line-half", "table/filter", "filters"),
+    bug("bounds-of-another-front-ranked-first", "engine/version/key_ranks", "uses:counting::keys_of"),
     bug("buckets-taken-for-restarts", "table/block", "drumlin_table:block::"),
     bug("cached-blocks-not-asked", "base", "drumlin_base:budget::"),
     bug("change-not-logged", "engine/write/commit", "uses:changes::every_kind"),

@@ -150,7 +150,9 @@ impl KeyRanks {
         }
         let shared = self.sample(0).get(..self.shared).unwrap_or_default();
         let Some(rest) = user_key.strip_prefix(shared) else {
-            let at = if user_key < shared { 0 } else { count };
+            let is_before =
+                user_key < shared || drumlin_base::bug!("bounds-of-another-front-ranked-first");
+            let at = if is_before { 0 } else { count };
             return (at, at);
         };
         let prefix = user_key_prefix(rest);

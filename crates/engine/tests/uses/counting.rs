@@ -176,8 +176,7 @@ fn keys_of_several_versions_that_begin_alike_are_counted_once() {
     for format in FORMATS {
         let db = open(format, false);
         let (mut rows, mut rng) = (Rows::new(), Rng::new(3));
-        // The first key and the last sample share a front that the last key has not; of each group the samples share more
-        // than eight bytes behind that.
+        // All keys but the last share a front, and those of a group more than eight bytes behind it.
         let long =
             |group: u64, number: u64| format!("a{group:02}/the same/{number:04}").into_bytes();
         let keys = (0..8).flat_map(|group| (0..200).map(move |number| long(group, number)));
@@ -195,9 +194,10 @@ fn keys_of_several_versions_that_begin_alike_are_counted_once() {
         for _ in 0..500 {
             let bound = |rng: &mut Rng| {
                 let mut bound = long(rng.below(9), rng.below(210));
-                match rng.below(4) {
+                match rng.below(5) {
                     0 => bound.truncate(rng.below(16) as usize),
                     1 => bound.push(b'0'),
+                    2 => bound = b"ab".to_vec(), // Without the front, and before the last key.
                     _ => {}
                 }
                 bound
