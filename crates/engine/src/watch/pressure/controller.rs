@@ -4,7 +4,9 @@
 //! of L0, the bytes compactions have to rewrite, and the waste on the disk. For each the speed at which it drains is
 //! known in bytes of *writes*:
 //!
-//! - memtables drain at the speed of flushes, measured while they work;
+//! - memtables drain at the speed of flushes, measured while they work. Over seconds it is the speed that
+//!   writers get: a compaction beside takes from a flush for a second or two, and the line of memtables takes up
+//!   the difference, so that writers hardly feel it.
 //! - L0 and the debt drain at the speed of compactions divided by the *amplification*: the bytes
 //!   of debt that came into being for each byte written, over the last many memtables. Both are
 //!   measured, so the size of the tree, its style and the values' sizes need no model here.
@@ -21,8 +23,8 @@ use super::speed::Speed;
 use super::verdict::{Fill, Verdict};
 use crate::watch::waits::WaitCause;
 
-/// Work over which the speed of flushes is averaged: a memtable or two.
-const FLUSH_HORIZON: Duration = Duration::from_secs(1);
+/// Work over which the speed of flushes is averaged: with compactions beside them and without.
+const FLUSH_HORIZON: Duration = Duration::from_secs(8);
 /// Work over which the speed of compactions is averaged: several jobs.
 const COMPACTION_HORIZON: Duration = Duration::from_secs(20);
 /// Over how long the shares of L0 and of the debt are smoothed.
@@ -87,7 +89,10 @@ impl Default for Controller {
     fn default() -> Self {
         Self {
             last: None,
-            flush: Speed::new(FLUSH_HORIZON),
+            flush: Speed::new(match drumlin_base::bug!("flushes-judged-by-the-moment") {
+                true => FLUSH_HORIZON / 8,
+                false => FLUSH_HORIZON,
+            }),
             compaction: Speed::new(COMPACTION_HORIZON),
             freeing: Speed::new(FREEING_HORIZON),
             added: 0.0,
@@ -113,7 +118,7 @@ impl Controller {
         }
         let flush = self.flush.get().unwrap_or(SPEED_GUESS);
         let drain = self.sustainable();
-        Verdict::of(WaitCause::Memtables, sample.memory.share(), flush)
+        Verdict::of_memory(sample.memory.share(), flush)
             .and(Verdict::of(WaitCause::Level0, self.level0_share, drain))
             .and(Verdict::of(WaitCause::Debt, self.debt_share, drain))
             .and(self.waste())
@@ -128,7 +133,7 @@ impl Controller {
         Verdict::of(WaitCause::Waste, self.waste_share, speed / wasted)
     }
 
-    /// Measured speed of flushes, bytes of memtables a second of work.
+    /// Measured speed of flushes over the last while, bytes of memtables a second of work.
     pub(crate) fn flush_speed(&self) -> Option<f64> {
         self.flush.get()
     }

@@ -6,8 +6,9 @@
 //! memtables, L0, the debt of compactions, and waste on the disk (files still to be removed, garbage in blob files
 //! past the share that is tolerated; as much is allowed as the store holds, or 1 GiB), which drains at the measured
 //! speed of freeing. Up to its soft limit a fill allows any speed, half-way from there to its hard limit the speed at
-//! which it drains, and past that less. The smallest allowance decides. The leader pays for written bytes in sleeps
-//! of a millisecond.
+//! which it drains, and past that less: little by little for memtables, until the last quarter of their limit, for they take
+//! up what a flush loses to a compaction beside it. The smallest allowance decides. The leader pays for written bytes in
+//! sleeps of a millisecond.
 //!
 //! No count of tables stops writes. A writer waits for a flush only when every memtable is full, which the fill of
 //! memtables prevents as long as flushes make progress. Manual compactions count for nothing in this.

@@ -24,6 +24,8 @@ struct Plant {
     compaction: f64,
     /// How much the disk's speed varies from one tenth of a second to the next, as a share.
     noise: f64,
+    /// The share of its speed that a flush loses to a compaction beside it.
+    shared: f64,
     /// Seconds a flush spends in its sync, in which it shows no progress.
     sync: f64,
     l0_slowdown: f64,
@@ -180,7 +182,8 @@ impl Store {
             }
             return;
         }
-        let bytes = self.plant.flush * self.pace * step;
+        let lost = self.job.map_or(0.0, |_| self.plant.shared);
+        let bytes = self.plant.flush * (1.0 - lost) * self.pace * step;
         self.flushed_of_first = (self.flushed_of_first + bytes).min(first);
         if self.flushed_of_first >= first {
             self.sync_left = self.plant.sync.max(step);
@@ -247,6 +250,7 @@ fn plant() -> Plant {
         flush: 200.0 * MB,
         compaction: 150.0 * MB,
         noise: 0.2,
+        shared: 0.0,
         sync: 0.03,
         l0_slowdown: 24.0,
     }
@@ -273,6 +277,7 @@ fn random_plant(rng: &mut Rng) -> Plant {
         flush,
         compaction: flush * between(0.3, 2.0),
         noise: between(0.02, 0.3),
+        shared: 0.0,
         sync: between(0.005, 0.1),
         l0_slowdown: 24.0,
     }
@@ -401,4 +406,43 @@ fn a_disk_that_hangs_for_a_while_slows_writers_before_it_stops_them() {
     store.run(120);
     let seconds = store.run(30);
     assert!(floor_over_median(&seconds) > 0.7, "{seconds:?}");
+}
+
+#[test]
+fn compactions_that_take_from_flushes_for_a_while_hardly_slow_writers() {
+    for shared in [0.3, 0.5] {
+        let busy = Plant {
+            memtable: 256.0 * MB,
+            level_base: 1024.0 * MB,
+            deep: 0.0,
+            writers: 1000.0 * MB,
+            flush: 500.0 * MB,
+            compaction: 3000.0 * MB,
+            noise: 0.05,
+            shared,
+            ..plant()
+        };
+        let mut store = Store::new(busy, 3);
+        let seconds = store.run(200);
+        let floor = floor_over_median(seconds.get(100..).unwrap_or_default());
+        assert!(floor >= 0.8, "{floor} {busy:?}");
+        assert_eq!(store.stopped_ms, 0);
+    }
+}
+
+#[test]
+fn flushes_that_are_slow_all_at_once_stop_nobody() {
+    for (slower, memtable) in [(3.0, 16.0), (20.0, 16.0), (100.0, 16.0), (20.0, 256.0)] {
+        let usual = Plant {
+            memtable: memtable * MB,
+            compaction: 20_000.0 * MB,
+            deep: 300.0 * MB,
+            ..plant()
+        };
+        let mut store = Store::new(usual, 6);
+        store.run(60);
+        store.plant.flush = usual.flush / slower;
+        store.run(20);
+        assert_eq!(store.stopped_ms, 0, "{slower} {memtable}");
+    }
 }

@@ -37,9 +37,17 @@ struct Curve {
     least: f64,
 }
 
-/// A line of memtables is filled within a second, so the answer is steep, and its end is near.
+/// A line of memtables holds a second or two of writes. Its fill may move while a compaction beside takes a flush's
+/// core, so the answer to it is gentle.
 const MEMORY: Curve = Curve {
     soft: 0.5,
+    power: 0.25,
+    least: 1.0 / 64.0,
+};
+
+/// Its end is near, so the last half of that is steep: writers are slowed before they are stopped.
+const MEMORY_END: Curve = Curve {
+    soft: 0.75,
     power: 1.0,
     least: 1.0 / 64.0,
 };
@@ -53,13 +61,6 @@ const TREE: Curve = Curve {
 };
 
 impl Curve {
-    fn of(cause: WaitCause) -> Self {
-        match cause {
-            WaitCause::Memtables | WaitCause::FullLine => MEMORY,
-            WaitCause::Level0 | WaitCause::Debt | WaitCause::Waste => TREE,
-        }
-    }
-
     /// How many times the drain speed a fill of `share` allows.
     fn allowance(&self, share: f64) -> f64 {
         let y = (share - self.soft) / (1.0 - self.soft);
@@ -86,9 +87,23 @@ impl Verdict {
         cause: None,
     };
 
-    /// The speed that a fill of `share` allows where `drain` bytes a second go out.
+    /// The speed that a fill of `share` allows where `drain` bytes a second go out. Not of memtables.
     pub(crate) fn of(cause: WaitCause, share: f64, drain: f64) -> Self {
-        let bytes_per_second = Curve::of(cause).allowance(share) * drain;
+        Self::by(TREE, cause, share, drain)
+    }
+
+    /// The speed that memtables filled to `share` allow, where flushes pass `drain` bytes a second.
+    pub(crate) fn of_memory(share: f64, drain: f64) -> Self {
+        let cause = WaitCause::Memtables;
+        let verdict = Self::by(MEMORY, cause, share, drain);
+        match drumlin_base::bug!("line-of-memtables-without-an-end") {
+            true => verdict,
+            false => verdict.and(Self::by(MEMORY_END, cause, share, drain)),
+        }
+    }
+
+    fn by(curve: Curve, cause: WaitCause, share: f64, drain: f64) -> Self {
+        let bytes_per_second = curve.allowance(share) * drain;
         if bytes_per_second.is_finite() {
             Self {
                 bytes_per_second,
@@ -116,17 +131,20 @@ mod tests {
 
     #[test]
     fn the_allowance_falls_without_steps_from_everything_to_a_little() {
-        for curve in [MEMORY, TREE] {
-            assert_eq!(curve.allowance(0.0), f64::INFINITY);
-            assert_eq!(curve.allowance(curve.soft), f64::INFINITY);
-            assert!(curve.allowance(curve.soft + 1e-9) > 1e3);
+        let memory = |share| Verdict::of_memory(share, 1.0).bytes_per_second;
+        let tree = |share| TREE.allowance(share);
+        let curves: [(&Curve, &dyn Fn(f64) -> f64); 2] = [(&MEMORY, &memory), (&TREE, &tree)];
+        for (curve, allowance) in curves {
+            assert_eq!(allowance(0.0), f64::INFINITY);
+            assert_eq!(allowance(curve.soft), f64::INFINITY);
+            assert!(allowance(curve.soft + 1e-9) > 100.0);
             let middle = f64::midpoint(curve.soft, 1.0);
-            assert!((curve.allowance(middle) - 1.0).abs() < 1e-9);
+            assert!((allowance(middle) - 1.0).abs() < 1e-9);
             let mut last = f64::INFINITY;
             for step in 0..3000 {
-                let now = curve.allowance(f64::from(step) / 1000.0);
+                let now = allowance(f64::from(step) / 1000.0);
                 assert!(now >= curve.least && now <= last);
-                let is_edge = !(2.0 * MEMORY.least..=20.0).contains(&last);
+                let is_edge = !(2.0 * MEMORY_END.least..=20.0).contains(&last);
                 assert!(is_edge || now > 0.6 * last, "{step}: {last} {now}");
                 last = now;
             }
@@ -136,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_strictest_measure_decides_and_says_why() {
-        let memory = Verdict::of(WaitCause::Memtables, 0.9, 100.0);
+        let memory = Verdict::of_memory(0.9, 100.0);
         let debt = Verdict::of(WaitCause::Debt, 0.8, 10.0);
         let free = Verdict::of(WaitCause::Level0, 0.2, 10.0);
         assert_eq!(free, Verdict::FREE);
