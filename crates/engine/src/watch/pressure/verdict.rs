@@ -45,7 +45,7 @@ const MEMORY: Curve = Curve {
     least: 1.0 / 64.0,
 };
 
-/// Its end is near, so the last half of that is steep: writers are slowed before they are stopped.
+/// Near the end of the line the answer is steep: writers are slowed before they are stopped.
 const MEMORY_END: Curve = Curve {
     soft: 0.75,
     power: 1.0,
