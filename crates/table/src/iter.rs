@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drumlin_base::{InternalIterator, PinnedSlice, Result, ValueCode};
 use drumlin_fs::RandomAccessFile;
 
-use crate::block::BlockTableIter;
+use crate::block::{BlockTableIter, Place};
 use crate::plain::PlainTableIter;
 
 /// Walks a table's entries both ways.
@@ -56,6 +56,14 @@ impl TableIter {
             Self::Block(iter) => iter.may_contain_prefix(key),
             Self::Plain(iter) => Ok(iter.table().may_contain_prefix(key)),
             Self::Searchable(iter) => Ok(iter.table().may_contain_prefix(key)),
+        }
+    }
+
+    /// Where the entry under the cursor is, in a block-based table; see [`BlockTableIter::place`].
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Self::Block(iter) => iter.place(),
+            Self::Plain(_) | Self::Searchable(_) => None,
         }
     }
 

@@ -30,11 +30,11 @@ mod together;
 mod verify;
 mod writer;
 
-#[doc(hidden)]
-pub use block::probe;
 pub use block::{
-    Block, BlockMeta, BlockTable, BlockTableIter, BlockTableWriter, BlockValue, read_footer,
+    Block, BlockMeta, BlockTable, BlockTableIter, BlockTableWriter, BlockValue, Place, read_footer,
 };
+#[doc(hidden)]
+pub use block::{probe, sorted_words};
 pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use drumlin_succinct::{Effort, Encoder, Model};

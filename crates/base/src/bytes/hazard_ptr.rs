@@ -168,6 +168,14 @@ impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
         prefetch(self.at.load(Ordering::Relaxed), lines);
     }
 
+    /// Prefetches `lines` cache lines of the present target from its byte `offset` on.
+    #[inline]
+    pub fn prefetch_at(&self, offset: usize, lines: usize) {
+        // Relaxed: as in `prefetch`.
+        let start = self.at.load(Ordering::Relaxed).cast::<u8>();
+        prefetch(start.wrapping_add(offset), lines);
+    }
+
     /// Whether the pointer is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {

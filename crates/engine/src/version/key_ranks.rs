@@ -2,13 +2,17 @@
 //!
 //! Invariant: a sample is a user key, and its counts are of all user keys before it. So a rank is a binary search and a
 //! walk over few entries, in tables of every format.
+//!
+//! A block-based table also tells where the samples lie. There the first entry of each block is one, so that no walk
+//! leaves its block: it is fetched by its number and walked from the sample on ([`BlockTable::visit_before`]), where a
+//! seek would search the index and the block, and a cursor would rebuild every key.
 
 use drumlin_base::budget::Charge;
 use drumlin_base::key::{seek_key, user_key_prefix};
 use drumlin_base::{InternalIterator, KeyOrder, Result, SEQNO_MAX, SeqNo};
-use drumlin_table::{Table, TableIter, TableReadOptions};
+use drumlin_table::{BlockTable, Place, Table, TableIter, TableReadOptions, sorted_words};
 
-use super::key_walk::{KeyCounts, KeyWalk, NewestEntry};
+use super::key_walk::{KeyCounts, KeyWalk, NewestEntry, deletes};
 use crate::iter::range_tombstone::Fragments;
 
 /// Entries between two samples, about.
@@ -35,20 +39,41 @@ impl<'a> Ranked<'a> {
     }
 }
 
+/// A key that is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    /// Where it ends in [`KeyRanks::keys`].
+    end: u32,
+    /// Where its newest entry is; used only if the ranks are placed.
+    place: Place,
+    /// What is before it.
+    before: KeyCounts,
+}
+
+/// A key to count up to, and the last sample before it.
+#[derive(Clone, Copy, Debug)]
+struct Bound<'a> {
+    user_key: &'a [u8],
+    at: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct KeyRanks {
     /// The user keys of the samples, one behind the other.
     keys: Vec<u8>,
-    /// Where each ends, and the counts before it.
-    samples: Vec<(u32, KeyCounts)>,
+    samples: Vec<Sample>,
     /// Bytes that all samples begin with.
     shared: usize,
     /// Of each sample the eight bytes after those, as a number; empty under another order than the bytewise one.
     prefixes: Vec<u64>,
+    /// Every [`sorted_words::SAMPLE_EVERY`]th of those.
+    prefix_samples: Vec<u64>,
     total: KeyCounts,
     /// Whether no key has two entries.
     is_one_each: bool,
+    /// Whether the samples have places, and each block begins with one; in bytewise order, and no key has two entries.
+    is_placed: bool,
     /// Dropped last: the charge outlasts the memory.
     charge: Charge,
 }
@@ -64,8 +89,10 @@ impl KeyRanks {
             samples: Vec::new(),
             shared: 0,
             prefixes: Vec::new(),
+            prefix_samples: Vec::new(),
             total: KeyCounts::default(),
             is_one_each: false,
+            is_placed: true,
             charge,
         };
         let mut cursor = of.table.iter(TableReadOptions {
@@ -74,13 +101,14 @@ impl KeyRanks {
         });
         cursor.seek_to_first();
         let mut walk = of.walk(cursor);
-        let (mut next_at, mut keys) = (0, 0);
+        let (mut sampled_at, mut keys) = (0, 0);
         loop {
-            let steps = walk.steps();
+            let (steps, place) = (walk.steps(), walk.cursor().place());
             let Some(key) = walk.here()? else { break };
-            if steps >= next_at {
-                next_at = steps + SAMPLE_EVERY;
-                ranks.add_sample(key.user_key);
+            let since = steps - sampled_at;
+            if ranks.wants_sample(keys == 0 || since >= SAMPLE_EVERY, since, place) {
+                sampled_at = steps;
+                ranks.add_sample(key.user_key, place);
             }
             ranks.total.add(&key);
             keys += 1;
@@ -88,20 +116,47 @@ impl KeyRanks {
         }
         ranks.is_one_each = walk.steps() == keys || drumlin_base::bug!("versions-ranked-as-keys");
         ranks.learn_prefixes(of.table.order());
+        ranks.is_placed &= ranks.is_one_each && !ranks.prefixes.is_empty();
         ranks.keys.shrink_to_fit();
         ranks.samples.shrink_to_fit();
-        let samples = ranks.samples.capacity() * size_of::<(u32, KeyCounts)>();
-        let prefixes = ranks.prefixes.capacity() * size_of::<u64>();
+        let samples = ranks.samples.capacity() * size_of::<Sample>();
+        let words = ranks.prefixes.capacity() + ranks.prefix_samples.capacity();
+        let prefixes = words * size_of::<u64>();
         let bytes = size_of::<Self>() + ranks.keys.capacity() + samples + prefixes;
         ranks.charge.grow_to(bytes);
         Ok(ranks)
     }
 
+    /// Whether the entry at `place`, `since` entries behind the last sample, is to be one: where one `is_due`, and at
+    /// the first entry of a block. If the last sample has few entries of the block before, it goes.
+    fn wants_sample(&mut self, is_due: bool, since: u64, place: Option<Place>) -> bool {
+        let (Some(place), Some(last)) = (place, self.samples.last()) else {
+            return is_due;
+        };
+        if place.is_in_block_of(last.place) || drumlin_base::bug!("blocks-begin-without-a-sample") {
+            return is_due;
+        }
+        if since < SAMPLE_EVERY / 2
+            && let [.., before, last] = &self.samples[..]
+            && before.place.is_in_block_of(last.place)
+        {
+            self.keys.truncate(before.end as usize);
+            self.samples.pop();
+        }
+        true
+    }
+
     /// A sample before all that is not counted yet. Samples end with 4 GiB of keys: the walks become longer.
-    fn add_sample(&mut self, user_key: &[u8]) {
-        if let Ok(end) = u32::try_from(self.keys.len() + user_key.len()) {
+    fn add_sample(&mut self, user_key: &[u8], place: Option<Place>) {
+        let end = u32::try_from(self.keys.len() + user_key.len());
+        self.is_placed &= place.is_some() && end.is_ok();
+        if let Ok(end) = end {
             self.keys.extend_from_slice(user_key);
-            self.samples.push((end, self.total));
+            self.samples.push(Sample {
+                end,
+                place: place.unwrap_or_default(),
+                before: self.total,
+            });
         }
     }
 
@@ -110,8 +165,13 @@ impl KeyRanks {
         self.total
     }
 
+    fn known(&self, at: usize) -> Sample {
+        self.samples.get(at).copied().unwrap_or_default()
+    }
+
+    /// The key of a sample.
     fn sample(&self, at: usize) -> &[u8] {
-        let end_of = |at: usize| self.samples.get(at).map_or(0, |(end, _)| *end as usize);
+        let end_of = |at: usize| self.samples.get(at).map_or(0, |sample| sample.end as usize);
         let start = at.checked_sub(1).map_or(0, end_of);
         self.keys.get(start..end_of(at)).unwrap_or_default()
     }
@@ -127,6 +187,8 @@ impl KeyRanks {
         self.shared = ends.take_while(|(first, last)| first == last).count();
         let behind = |at| self.sample(at).get(self.shared..).unwrap_or_default();
         self.prefixes = (0..=last).map(|at| user_key_prefix(behind(at))).collect();
+        let prefix_samples = self.prefixes.iter().step_by(sorted_words::SAMPLE_EVERY);
+        self.prefix_samples = prefix_samples.copied().collect();
     }
 
     /// How many samples are before `user_key`.
@@ -156,9 +218,12 @@ impl KeyRanks {
             return (at, at);
         };
         let prefix = user_key_prefix(rest);
-        let low = self.prefixes.partition_point(|it| *it < prefix);
-        let same = self.prefixes.get(low..).unwrap_or_default();
-        let high = low + same.partition_point(|it| *it == prefix);
+        let low = sorted_words::lower_bound(&self.prefixes, &self.prefix_samples, prefix);
+        let mut high = low;
+        if self.prefixes.get(low) == Some(&prefix) {
+            let same = self.prefixes.get(low..).unwrap_or_default();
+            high += same.partition_point(|it| *it == prefix);
+        }
         match drumlin_base::bug!("samples-that-begin-alike-ranked-first") {
             true => (high, high),
             false => (low, high),
@@ -168,7 +233,8 @@ impl KeyRanks {
     /// The keys from `begin` up to `end` of the table that this was learned from.
     ///
     /// # Errors
-    /// `Corruption`, `Io`. Cost: of each bound a seek and about eight entries.
+    /// `Corruption`, `Io`. Cost: of each bound a binary search in memory and about eight entries, and where the ranks are
+    /// not placed a seek.
     pub fn between(
         &self,
         of: Ranked<'_>,
@@ -178,21 +244,67 @@ impl KeyRanks {
         if begin.is_none() && end.is_none() {
             return Ok(self.total);
         }
+        let order = of.table.order();
+        let until = self.bound(order, end);
+        let from = self.bound(order, begin);
+        let is_covered =
+            of.fragments.is_some() && !drumlin_base::bug!("covered-keys-counted-in-blocks");
+        let [from, until] = match of.table {
+            Table::Block(table) if self.is_placed && !is_covered => {
+                // Memory is waited for once, not once for each bound.
+                for bound in [from, until].iter().flatten() {
+                    table.prefetch(self.known(bound.at).place);
+                }
+                [
+                    self.before_in_block(table, from)?,
+                    self.before_in_block(table, until)?,
+                ]
+            }
+            _ => self.before_by_cursor(of, [from, until])?,
+        };
+        let until = if end.is_some() { until } else { self.total };
+        Ok(until.without(from))
+    }
+
+    /// `None` where there is no bound, or no sample before it.
+    fn bound<'k>(&self, order: &KeyOrder, user_key: Option<&'k [u8]>) -> Option<Bound<'k>> {
+        let user_key = user_key?;
+        let at = self.samples_before(order, user_key).checked_sub(1)?;
+        let late = usize::from(drumlin_base::bug!("ranks-from-the-next-sample"));
+        let at = at + late;
+        Some(Bound { user_key, at })
+    }
+
+    /// What is before a bound, by placed ranks of a table without range tombstones.
+    fn before_in_block(&self, table: &BlockTable, bound: Option<Bound<'_>>) -> Result<KeyCounts> {
+        let Some(Bound { user_key, at }) = bound else {
+            return Ok(KeyCounts::default());
+        };
+        let Sample { place, before, .. } = self.known(at);
+        let mut counts = before;
+        let count = |kind, bytes| counts.add_uncovered(deletes(kind), bytes);
+        table.visit_before(place, self.sample(at), user_key, count)?;
+        Ok(counts)
+    }
+
+    /// What is before each bound, in any table.
+    fn before_by_cursor(
+        &self,
+        of: Ranked<'_>,
+        bounds: [Option<Bound<'_>>; 2],
+    ) -> Result<[KeyCounts; 2]> {
         let cursor = of.table.iter(TableReadOptions::default());
         let mut walk = of.walk(cursor).with_one_each(self.is_one_each);
         let order = of.table.order();
-        let mut before = |user_key: &[u8]| {
-            let Some(sample) = self.samples_before(order, user_key).checked_sub(1) else {
-                return Ok(KeyCounts::default());
+        let mut counts = [KeyCounts::default(); 2];
+        for (bound, counts) in bounds.iter().zip(&mut counts) {
+            let Some(Bound { user_key, at }) = *bound else {
+                continue;
             };
-            let late = usize::from(drumlin_base::bug!("ranks-from-the-next-sample"));
             let is_end = |key: &NewestEntry<'_>, _| order.compare(key.user_key, user_key).is_ge();
-            let (counts, _) = self.walk_from(sample + late, &mut walk, is_end)?;
-            Ok(counts)
-        };
-        let until = end.map_or(Ok(self.total), &mut before)?;
-        let from = begin.map_or_else(|| Ok(KeyCounts::default()), before)?;
-        Ok(until.without(from))
+            *counts = self.walk_from(at, &mut walk, is_end)?.0;
+        }
+        Ok(counts)
     }
 
     /// The key of the table that `rank` live ones come before; `None` where there are no more.
@@ -202,7 +314,7 @@ impl KeyRanks {
     pub fn key_at(&self, of: Ranked<'_>, rank: u64) -> Result<Option<Vec<u8>>> {
         let after = self
             .samples
-            .partition_point(|(_, before)| before.live <= rank);
+            .partition_point(|sample| sample.before.live <= rank);
         if after == 0 {
             return Ok(None);
         }
@@ -222,7 +334,7 @@ impl KeyRanks {
         walk: &mut KeyWalk<'_, TableIter, impl Fn(&[u8]) -> SeqNo>,
         is_end: impl Fn(&NewestEntry<'_>, KeyCounts) -> bool,
     ) -> Result<(KeyCounts, Option<Vec<u8>>)> {
-        let (_, mut counts) = self.samples.get(at).copied().unwrap_or_default();
+        let mut counts = self.known(at).before;
         walk.seek(&seek_key(self.sample(at), SEQNO_MAX));
         while let Some(key) = walk.here()? {
             if is_end(&key, counts) {

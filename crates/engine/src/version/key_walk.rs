@@ -19,11 +19,18 @@ pub struct KeyCounts {
 impl KeyCounts {
     /// Counts `key`.
     pub fn add(&mut self, key: &NewestEntry<'_>) {
-        if key.is_deleted {
-            self.deleted += u64::from(!key.is_covered);
+        if !key.is_covered {
+            self.add_uncovered(key.is_deleted, key.bytes);
+        }
+    }
+
+    /// Counts a key that no range tombstone of the run covers, with the bytes of key and value.
+    pub fn add_uncovered(&mut self, is_deleted: bool, bytes: u64) {
+        if is_deleted {
+            self.deleted += 1;
         } else {
             self.live += 1;
-            self.bytes += key.bytes;
+            self.bytes += bytes;
         }
     }
 
@@ -91,6 +98,11 @@ impl<'a, Cursor: InternalIterator, Covering: Fn(&[u8]) -> SeqNo> KeyWalk<'a, Cur
         self.cursor.seek(target);
     }
 
+    /// What is walked.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
     /// Entries that were left behind.
     pub fn steps(&self) -> u64 {
         self.steps
@@ -109,14 +121,12 @@ impl<'a, Cursor: InternalIterator, Covering: Fn(&[u8]) -> SeqNo> KeyWalk<'a, Cur
             return self.cursor.status().map(|()| None);
         }
         let (user_key, tag) = parts(&self.cursor)?;
-        let kind = tag_kind(tag);
-        let deletions = [ValueKind::Deletion, ValueKind::SingleDeletion];
         let is_covered = (self.covering)(user_key) > tag_seqno(tag)
             && !drumlin_base::bug!("covered-keys-counted");
         Ok(Some(NewestEntry {
             user_key,
             bytes: (user_key.len() + self.cursor.value().len()) as u64,
-            is_deleted: is_covered || deletions.iter().any(|deletion| *deletion as u8 == kind),
+            is_deleted: is_covered || deletes(tag_kind(tag)),
             is_covered,
         }))
     }
@@ -156,6 +166,12 @@ impl<Cursor, Covering> fmt::Debug for KeyWalk<'_, Cursor, Covering> {
             .field("steps", &self.steps)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether entries of the kind with the byte `kind` delete their key.
+pub(super) fn deletes(kind: u8) -> bool {
+    let deletions = [ValueKind::Deletion, ValueKind::SingleDeletion];
+    deletions.iter().any(|deletion| *deletion as u8 == kind)
 }
 
 fn parts(cursor: &impl InternalIterator) -> Result<(&[u8], u64)> {

@@ -131,9 +131,12 @@ impl Db {
     /// one sorted run has the range, as after a compaction; else bounds that hold. Counted is what is committed; what a
     /// compaction filter would drop counts until it is dropped. In a family with a time to live at least 0, since all may have expired.
     ///
-    /// Cost: two seeks in each run that has the range, and a look at the properties of each table inside it. No data is
-    /// read, except the first time that a bound cuts a table: it is read whole, and the ranks of its keys, about four
-    /// bytes an entry with keys of 16, are kept with it and charged to the budget. Of a memtable's entries 64 are looked at.
+    /// Cost: for each of the two bounds in each run a binary search in memory and a walk over about eight entries of one
+    /// block, which is read if it is not cached; and a look at the properties of each table inside the range. A table that
+    /// has several versions of a key, range tombstones, another order than the bytewise one or another format than the
+    /// block-based one is sought in besides. The first time that a bound cuts a table, the table is read whole, and the
+    /// ranks of its keys are kept with it and charged to the budget: with keys of 16 bytes about four bytes an entry, in
+    /// blocks of few entries 64 a block. Of a memtable's entries 64 are looked at.
     ///
     /// # Errors
     /// `InvalidArgument` for a family of another database; `Io` and `Corruption` of a table that has to be read.

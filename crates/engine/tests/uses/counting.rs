@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drumlin::{
-    Db, Env, FamilyOptions, FixedPrefix, Options, RangeCount, StringAppend, TableFormat, Tuning,
-    WriteOptions,
+    Db, Env, FamilyOptions, FixedPrefix, KeyOrder, Options, RangeCount, StringAppend, TableFormat,
+    Tuning, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::StrictMemFileSystem;
@@ -215,6 +215,96 @@ fn keys_of_several_versions_that_begin_alike_are_counted_once() {
             assert_eq!(count.unwrap(), expected, "{format:?}: {bounds:?}");
         }
         drop(kept);
+    }
+}
+
+/// Counts from each key and from between any two, to a random bound behind it. All are exact in one run.
+fn check_every_bound(db: &Db, rows: &Rows, keys: &[Vec<u8>], rng: &mut Rng, what: &str) {
+    let family = db.default_family();
+    for at in 0..keys.len() {
+        let bound = |at: usize, rng: &mut Rng| match rng.below(3) {
+            0 => [&keys[at][..], &[0]].concat(),
+            _ => keys[at].clone(),
+        };
+        let begin = bound(at, rng);
+        let end = bound(at + rng.below((keys.len() - at) as u64) as usize, rng);
+        let is_reverse = matches!(family.order(), KeyOrder::ReverseBytewise);
+        let (mut count, mut bytes) = (0, 0);
+        for (key, value) in rows {
+            let is_inside = match is_reverse {
+                true => *key <= end && *key > begin,
+                false => *key >= begin && *key < end,
+            };
+            count += u64::from(is_inside);
+            bytes += u64::from(is_inside) * (key.len() + value.len()) as u64;
+        }
+        let bounds = match is_reverse {
+            true => (Some(&end[..]), Some(&begin[..])),
+            false => (Some(&begin[..]), Some(&end[..])),
+        };
+        let expected = RangeCount {
+            keys: count..=count,
+            bytes: bytes..=bytes,
+        };
+        let counted = db.count_range(family, bounds.0, bounds.1);
+        assert_eq!(counted.unwrap(), expected, "{what}: {bounds:?}");
+    }
+}
+
+#[test]
+fn bounds_anywhere_in_blocks_of_any_layout_are_exact() {
+    for seed in 0..24 {
+        let mut rng = Rng::new(seed);
+        let is_reverse = seed % 8 == 4;
+        let options = Options {
+            family: FamilyOptions {
+                order: [KeyOrder::Bytewise, KeyOrder::ReverseBytewise][usize::from(is_reverse)]
+                    .clone(),
+                table_format: Some(TableFormat::Block),
+                ..FamilyOptions::default()
+            },
+            background_threads: Some(0),
+            tuning: Tuning {
+                block_bytes: 1 << (6 + rng.below(7)),
+                restart_interval: 1 + rng.below(20) as usize,
+                partition_above_bytes: [0, u64::MAX][rng.below(2) as usize],
+                ..Tuning::default()
+            },
+            env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+            ..Options::default()
+        };
+        let db = Db::open("/db", options).unwrap();
+        // Some are few bytes that tags have, too, so that keys share bytes with the tags before them.
+        let mut keys: Vec<_> = (0..600)
+            .map(|number| match seed % 3 {
+                0 => (0..1 + rng.below(10)).map(|_| rng.below(2) as u8).collect(),
+                _ => key(number),
+            })
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let value_max = [1, 60, 3000][rng.below(3) as usize];
+        let mut rows = Rows::new();
+        for key in &keys {
+            if rng.one_in(5) {
+                db.delete(key).unwrap();
+            } else {
+                let value = vec![b'v'; rng.below(value_max) as usize];
+                db.put(key, &value).unwrap();
+                rows.insert(key.clone(), value);
+            }
+        }
+        let snapshot = db.snapshot();
+        if seed % 4 == 3 {
+            let (begin, end) = (&keys[keys.len() / 3], &keys[keys.len() / 2]);
+            let options = WriteOptions::default();
+            db.delete_range_cf(db.default_family(), begin, end, &options)
+                .unwrap();
+            rows.retain(|key, _| key < begin || key >= end);
+        }
+        db.flush().unwrap();
+        check_every_bound(&db, &rows, &keys, &mut rng, &format!("seed {seed}"));
+        drop(snapshot);
     }
 }
 

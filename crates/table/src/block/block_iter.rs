@@ -106,6 +106,13 @@ impl BlockIter {
         Some((self.block.as_ref()?, self.value_at..self.next_at))
     }
 
+    /// Where the entry under the cursor begins; `None` if it has not all of its tag itself, or there is none.
+    pub(crate) fn at_with_own_tag(&self) -> Option<usize> {
+        let block = self.block.as_ref().filter(|_| self.valid)?;
+        let header = entry_header(block.entries(), self.at)?;
+        (header.unshared >= TAG_BYTES).then_some(self.at)
+    }
+
     /// Whether the block turned out not to decode; the cursor is then not valid.
     ///
     /// # Errors

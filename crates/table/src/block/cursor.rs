@@ -12,6 +12,7 @@ use drumlin_fs::RandomAccessFile;
 
 use super::block_iter::BlockIter;
 use super::partition::IndexPartition;
+use super::place::Place;
 use super::table::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::cache::{Fetched, ReadAhead};
 use crate::options::TableReadOptions;
@@ -78,6 +79,16 @@ impl BlockTableIter {
     #[inline]
     pub fn parts(&self) -> (&[u8], u64) {
         split_internal(self.key()).expect("the key of a valid cursor has a tag")
+    }
+
+    /// Where the entry under the cursor is, for [`BlockTable::visit_before`]. `None` where there is none, and of
+    /// an entry that takes over bytes of the tag before it: a visit cannot begin there.
+    pub fn place(&self) -> Option<Place> {
+        Some(Place {
+            partition: u32::try_from(self.partition_at).ok()?,
+            block: u32::try_from(self.block_at).ok()?,
+            at: u32::try_from(self.block.at_with_own_tag()?).ok()?,
+        })
     }
 
     /// Reads ahead from `file`, another handle of the table's file, such as one that bypasses the page cache.

@@ -9,8 +9,9 @@
 //! - The index: [`index`] and [`index_builder`]; a [`partition`] is an index block and the cache slots of
 //!   the blocks under it.
 //! - A table that is read: [`open`] decodes the parts that every lookup needs, [`table`] looks up,
-//!   [`step`] prefetches for batches, [`cursor`] walks, [`verify`] checks. [`fetch`] reads blocks
-//!   from the file, [`filter`] holds the filter, [`meta_block`] the metaindex and the properties.
+//!   [`step`] prefetches for batches, [`cursor`] walks, [`place`] visits entries from known ones on, [`verify`]
+//!   checks. [`fetch`] reads blocks from the file, [`filter`] holds the filter, [`meta_block`] the metaindex and
+//!   the properties.
 //! - A table that is written: [`writer`] takes entries, [`filter_writer`] gathers the filter, [`tail`]
 //!   writes the blocks behind the data blocks.
 //! - [`probe`]: single blocks for fuzzing.
@@ -30,9 +31,10 @@ mod lookup;
 mod meta_block;
 mod open;
 mod partition;
+mod place;
 mod point;
 pub mod probe;
-mod sorted_words;
+pub mod sorted_words;
 mod step;
 mod table;
 mod tail;
@@ -45,7 +47,7 @@ pub use layout::{Block, BlockMeta};
 pub(crate) use meta_block::MetaBlock;
 pub use open::read_footer;
 pub(crate) use partition::IndexPartition;
-pub(crate) use sorted_words::{SAMPLE_EVERY, lower_bound};
+pub use place::Place;
 pub(crate) use table::TableIndex;
 pub use table::{BlockTable, BlockValue};
 pub(crate) use tail::properties_block;

@@ -19,7 +19,7 @@
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
+use drumlin_base::key::{TAG_BYTES, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{Error, Result, SeqNo};
 
 use super::builder::common_prefix;
@@ -130,6 +130,56 @@ fn visit_from_restart(
         verdict: Ordering::Less,
     };
     walk.run(entries, start, visit)
+}
+
+/// Visits the entries before `user_key`, from the one at `at` on, which is of the user key `first`: the byte of their
+/// kind, and the bytes of user key and value.
+///
+/// Requires: `first` is before `user_key`.
+///
+/// # Errors
+/// `Corruption` when an entry does not decode, or the first one is not `first` or has not all of its tag itself.
+#[inline]
+pub(crate) fn visit_before(
+    entries: &[u8],
+    (at, first): (usize, &[u8]),
+    user_key: &[u8],
+    mut visit: impl FnMut(u8, u64),
+) -> Result<()> {
+    debug_assert!(first < user_key, "the first entry is visited");
+    let header = entry_header(entries, at).ok_or_else(damaged)?;
+    let delta = entries.get(header.delta_at..header.value_at());
+    let parts = delta.and_then(|delta| delta.split_last_chunk::<TAG_BYTES>());
+    let (own, tag) = parts.ok_or_else(damaged)?;
+    if first.get(header.shared..) != Some(own)
+        && !drumlin_base::bug!("first-of-a-visit-not-compared")
+    {
+        return Err(damaged());
+    }
+    let mut walk = PointWalk {
+        target: PointTarget {
+            user_key,
+            seqno: 0,
+            by_prefixes: false,
+        },
+        matched: common_prefix(first, user_key),
+        user_len: first.len(),
+        tag: *tag,
+        verdict: Ordering::Less,
+    };
+    let mut entry = header;
+    loop {
+        let kind = tag_kind(u64::from_le_bytes(walk.tag));
+        visit(kind, (walk.user_len + entry.value_len) as u64);
+        if entry.end() >= entries.len() {
+            return Ok(());
+        }
+        entry = entry_header(entries, entry.end()).ok_or_else(damaged)?;
+        walk.step(entries, &entry).ok_or_else(damaged)?;
+        if walk.verdict.is_ge() {
+            return Ok(());
+        }
+    }
 }
 
 /// Whether a whole internal key comes before every version sought.
@@ -299,6 +349,41 @@ mod tests {
                 })
                 .unwrap();
                 assert_eq!(found, expected, "seed {seed}");
+            }
+        }
+    }
+    #[test]
+    fn entries_before_a_key_are_visited_from_any_that_has_its_own_tag() {
+        for seed in 0..3000 {
+            let mut rng = Rng::new(seed);
+            let keys = random_keys(&mut rng);
+            let values = (0..).map(|index: usize| vec![7; index]);
+            let entries: Vec<_> = keys.iter().cloned().zip(values).collect();
+            let bytes = build_block(&entries, 1 + rng.below(20) as usize, &[]);
+            let block = parse_block(&bytes).unwrap();
+            let mut at = 0;
+            for (from, key) in keys.iter().enumerate() {
+                let header = entry_header(block.entries(), at).unwrap();
+                let first = split_internal(key).unwrap().0;
+                let bound: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(2) as u8).collect();
+                if header.unshared >= TAG_BYTES && first < &bound[..] {
+                    let expected: Vec<_> = (from..)
+                        .zip(&keys[from..])
+                        .map(|(index, key)| (index, split_internal(key).unwrap()))
+                        .filter(|(_, (user_key, _))| *user_key < &bound[..])
+                        .map(|(index, (user_key, tag))| {
+                            (tag as u8, (user_key.len() + index) as u64)
+                        })
+                        .collect();
+                    let mut visited = Vec::new();
+                    let visit = |kind, bytes| visited.push((kind, bytes));
+                    visit_before(block.entries(), (at, first), &bound, visit).unwrap();
+                    assert_eq!(visited, expected, "seed {seed}, from {from}");
+                    let lie = [first, b"x"].concat();
+                    let refused = visit_before(block.entries(), (at, &lie), b"y", |_, _| ());
+                    assert!(refused.is_err_and(|error| error.is_corruption()));
+                }
+                at = header.end();
             }
         }
     }

@@ -8,7 +8,7 @@ use std::hint::select_unpredictable;
 use drumlin_base::bytes::{LINE_BYTES, prefetch};
 
 /// Numbers between two samples: eight cache lines.
-pub(crate) const SAMPLE_EVERY: usize = 64;
+pub const SAMPLE_EVERY: usize = 64;
 /// Numbers that are counted rather than searched: two cache lines.
 const COUNTED: usize = 16;
 
@@ -16,7 +16,7 @@ const COUNTED: usize = 16;
 ///
 /// `samples` is every [`SAMPLE_EVERY`]th of `words`, beginning with the first, or empty.
 #[inline]
-pub(crate) fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
+pub fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
     let (base, len) = window(words, samples, word);
     let (base, len) = narrow(words, base, len, word, COUNTED);
     let window = words

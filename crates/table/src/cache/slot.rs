@@ -117,6 +117,14 @@ impl<T: Cached> SlotArray<T> {
         }
     }
 
+    /// Prefetches `lines` cache lines of the item in slot `index` from its byte `offset` on, if there is one.
+    #[inline]
+    pub(crate) fn prefetch_at(&self, index: usize, offset: usize, lines: usize) {
+        if let Some(slot) = self.slots.get(index) {
+            slot.cell.prefetch_at(offset, lines);
+        }
+    }
+
     /// Puts `item` into slot `index`, unless another reader was faster, and returns the item in the
     /// slot.
     pub(crate) fn fill(self: &Arc<Self>, index: usize, item: T) -> T {

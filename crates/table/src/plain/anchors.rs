@@ -14,7 +14,7 @@ use drumlin_base::{Error, KeyOrder, Result};
 use super::guess::Guess;
 use super::record::{Record, UNIT_BYTES, offset};
 use crate::block::common_prefix;
-use crate::block::{SAMPLE_EVERY, lower_bound};
+use crate::block::sorted_words::{SAMPLE_EVERY, lower_bound};
 
 /// A record becomes an anchor when this many bytes have passed since the last.
 pub(super) const ANCHOR_BYTES: usize = 1024;

@@ -5,6 +5,7 @@
 mod common;
 mod damage;
 mod golden;
+mod places;
 mod plain;
 mod round_trip;
 mod searchable;
