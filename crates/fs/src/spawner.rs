@@ -11,6 +11,10 @@ pub trait Spawner: Send + Sync + Debug {
     /// # Errors
     /// `Io` when the system has no more threads.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Result<Box<dyn JoinHandle>>;
+
+    /// Called by a thread whose work can wait: others that wait for its core, if there are any, run first. Nothing
+    /// where threads have no cores to wait for.
+    fn give_way(&self) {}
 }
 
 /// A started thread.

@@ -68,6 +68,10 @@ impl Spawner for ThreadSpawner {
             process: Process::current(),
         }))
     }
+
+    fn give_way(&self) {
+        thread::yield_now();
+    }
 }
 
 #[derive(Debug)]

@@ -142,6 +142,7 @@ pub const BUGS: &[Bug] = &[
     bug("ingested-at-an-old-number", "engine/maintenance/ingest", "sim"),
     bug("ingested-told-late", "engine/maintenance/ingest", "uses:events::events_tell"),
     bug("ingested-under-the-memtable", "engine/maintenance/ingest", "sim"),
+    bug("jobs-never-give-way", "engine/compaction/output", "uses:styles::flushes"),
     bug("keys-taken-in-locked-ranges", "engine/txn/lock_table", "drumlin:txn::range_lock_tests::locks"),
     bug("labels-unescaped", "engine/watch/prometheus", "drumlin:watch::prometheus::"),
     bug("laid-out-with-range-tombstones", "engine/read/resident", "faults:model::plain_tables"),

@@ -92,7 +92,7 @@ pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<F
     while stream.advance()? {
         outputs.add(&stream)?;
         if timer.is_due(stream.key().len() + stream.value().len()) {
-            timer.note(&context.progress, stream.counts().input);
+            context.note(&mut timer, stream.counts().input);
         }
     }
     let counts = stream.counts();

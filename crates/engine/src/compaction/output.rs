@@ -19,7 +19,7 @@ use super::cover::Territory;
 use super::created::Created;
 use super::density::Watch;
 use super::plan::CompactionOptions;
-use super::progress::{Progress, Watcher};
+use super::progress::{CheckTimer, Progress, Watcher};
 use super::split::Splitter;
 use super::stream::Stream;
 use crate::caches::table_cache::TableCache;
@@ -97,6 +97,15 @@ impl fmt::Debug for JobContext {
 }
 
 impl JobContext {
+    /// Notes that `entries` were passed since the walk began, and gives way to threads of the foreground: woken
+    /// beside a thread that computes, they would get its core at the next tick of the system, after up to 4 ms.
+    pub(crate) fn note(&self, timer: &mut CheckTimer, entries: u64) {
+        timer.note(&self.progress, entries);
+        if !drumlin_base::bug!("jobs-never-give-way") {
+            self.env.spawner.give_way();
+        }
+    }
+
     /// The id of the model that tables of `level` are written with and name, if they are.
     pub(crate) fn model_at(&self, level: usize) -> Option<u64> {
         let writer = self.writers.get(level)?;

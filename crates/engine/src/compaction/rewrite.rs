@@ -594,7 +594,7 @@ impl<'a, I: InternalIterator> Bounded<'a, I> {
 
     #[cold]
     fn check(&mut self) -> Result<()> {
-        self.timer.note(&self.job.context.progress, self.entries);
+        self.job.context.note(&mut self.timer, self.entries);
         self.job.check_cancelled()
     }
 

@@ -4,14 +4,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drumlin::{
     Codec, CompactionStyle, Compression, Db, DirectoryFormat, Env, ErrorKind, FifoOptions, Options,
-    Tuning, UniversalOptions,
+    Result, Tuning, UniversalOptions,
 };
 use drumlin_base::rng::Rng;
-use drumlin_fs::{ManualClock, StrictMemFileSystem};
+use drumlin_fs::{JoinHandle, ManualClock, Spawner, StrictMemFileSystem, ThreadSpawner};
 
 const MEMTABLE_BYTES: usize = 64 << 10;
 const KEYS: u64 = 5000;
@@ -189,4 +190,44 @@ fn styles_that_leveldb_would_misread_are_refused_in_its_directories() {
     options.format = DirectoryFormat::LevelDb;
     let refused = Db::open(Path::new("/db"), options);
     assert!(refused.is_err_and(|error| error.kind() == ErrorKind::NotSupported));
+}
+
+/// Counts how often work that can wait gives way.
+#[derive(Debug, Default)]
+struct Polite(AtomicUsize);
+
+impl Spawner for Polite {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Result<Box<dyn JoinHandle>> {
+        ThreadSpawner.spawn(name, body)
+    }
+
+    fn give_way(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        ThreadSpawner.give_way();
+    }
+}
+
+#[test]
+fn flushes_and_compactions_give_way_to_the_foreground_every_256_kib() {
+    let polite = Arc::new(Polite::default());
+    let times = || polite.0.swap(0, Ordering::Relaxed);
+    let mut options = options(CompactionStyle::Leveled);
+    options.tuning.write_buffer_bytes = Some(16 << 20);
+    options.tuning.l0_trigger = 8;
+    options.env.spawner = Arc::clone(&polite) as Arc<dyn Spawner>;
+    let db = open(&options);
+    for round in 0..2_u64 {
+        for key in 0..4 << 10 {
+            let value = [round as u8; 1 << 10];
+            db.put((2 * key + round).to_be_bytes(), value)
+                .expect("memory does not fail");
+        }
+        db.flush().expect("memory does not fail");
+        let flushed = times();
+        assert!((16..20).contains(&flushed), "{flushed} times in 4 MiB");
+    }
+    db.compact_range(db.default_family(), None, None)
+        .expect("memory does not fail");
+    let compacted = times();
+    assert!(compacted >= 32, "{compacted} times in 8 MiB");
 }
