@@ -71,7 +71,7 @@ pub(crate) trait Watcher: Send + Sync {
     fn check(&self) -> Result<()>;
 }
 
-/// Bytes of entries between two checks of a job for requests, each of which notes its progress.
+/// Bytes of entries between two checks of a job for requests, each of which notes its progress and gives way.
 const BYTES_PER_CHECK: usize = 256 << 10;
 /// Bytes charged per entry beside its own, so that many small ones are no long wait.
 const ENTRY_COST: usize = 64;

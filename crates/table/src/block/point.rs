@@ -352,6 +352,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn entries_before_a_key_are_visited_from_any_that_has_its_own_tag() {
         for seed in 0..3000 {
