@@ -51,10 +51,10 @@ const UNSEEN_BYTES: usize = 6 << 20;
 
 /// The part of the limit that cached blocks may always have.
 const BLOCKS_LEAST_SHARE: usize = 32;
-/// The part of the limit that spare pages may have, and how many times the memory of memtables: a store that is not written
-/// keeps none.
+/// The part of the limit that spare pages may have, and how many times the memory of memtables: a store whose memtables
+/// are flushed keeps none, and one that is written keeps the pages of a memtable for the next one, of which there may be little yet.
 const SPARE_SHARE: usize = 8;
-const SPARE_FACTOR: usize = 2;
+const SPARE_FACTOR: usize = 32;
 
 /// Something that can give memory back.
 pub trait Reclaim: Send + Sync {
@@ -549,15 +549,16 @@ mod tests {
         let pages: Vec<HugePage> = (0..10).filter_map(|_| charge.take_page()).collect();
         let first = pages.first().map(HugePage::base);
         charge.grow_to(10 * PAGE);
-        active.grow_to(3 * PAGE);
+        active.grow_to(PAGE * 3 / 16);
         for page in pages.into_iter().rev() {
             charge.give_page(page);
         }
-        // An eighth of the limit; then twice the three that are still charged.
-        assert_eq!((budget.used(MemoryUse::Memtables), spare()), (3 * PAGE, 8));
+        // An eighth of the limit; then 32 times what is still charged.
+        assert_eq!(budget.used(MemoryUse::Memtables), PAGE * 3 / 16);
+        assert_eq!(spare(), 8);
         drop(charge);
         assert_eq!(spare(), 6);
-        assert_eq!(budget.used_total(), 9 * PAGE);
+        assert_eq!(budget.used_total(), 6 * PAGE + PAGE * 3 / 16);
         assert_eq!(budget.used_by_name().last(), Some(&("spare", 6 * PAGE)));
         budget.give_page(HugePage::map().expect("memory"));
         assert_eq!(spare(), 6);
@@ -565,13 +566,13 @@ mod tests {
         assert!(kept.is_some() && spare() == 5);
         assert_ne!(kept, first, "the last pages were not kept");
         // Others come first.
-        budget.charge(MemoryUse::Jobs, budget.seen_limit() - 6 * PAGE);
+        budget.charge(MemoryUse::Jobs, budget.seen_limit() - 4 * PAGE);
         assert_eq!(spare(), 3);
         budget.charge(MemoryUse::Blocks, 4 * PAGE);
-        active.give_page(HugePage::map().expect("memory"));
+        budget.give_page(HugePage::map().expect("memory"));
         assert_eq!(spare(), 0);
-        budget.release(MemoryUse::Jobs, budget.seen_limit() - 6 * PAGE);
-        active.give_page(HugePage::map().expect("memory"));
+        budget.release(MemoryUse::Jobs, budget.seen_limit() - 4 * PAGE);
+        budget.give_page(HugePage::map().expect("memory"));
         assert_eq!(spare(), 1);
         // A store that is not written keeps none.
         drop(active);

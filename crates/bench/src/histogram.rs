@@ -30,6 +30,11 @@ impl Latencies {
         self.nanos.saturating_record(nanos);
     }
 
+    /// Forgets all times, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.nanos.reset();
+    }
+
     /// Takes over the times of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.nanos

@@ -121,6 +121,7 @@ pub trait FileSyncer: Send + Sync + Debug {
     /// Prepares the space behind the appended bytes, as far as possible: the work that an append
     /// there would otherwise wait for. Promises nothing: a failure here is met again, and reported,
     /// by the append. Not for files that are synced often: a sync would write all of the space.
+    /// Of a file that was closed, it lets go of what was prepared.
     fn prepare(&self) {}
 }
 

@@ -6,7 +6,7 @@
 //! ```text
 //! append   copy into the window · full: reserve blocks if needed, map the next window, go on
 //! prepare  (another thread) unmap the full window; zero, map and populate the next one ahead of the append
-//! close    unmap, cut the file at its length
+//! close    cut the file at its length
 //! ```
 //!
 //! Large appends go by write calls: after a window's length of appends of [`CALL_BYTES_MIN`] on average the next
@@ -24,8 +24,8 @@
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
 //! log waits for the file system's work, such as a journal's commit or the throttling of writers that dirty
 //! pages, so the appending thread should take none. If nobody prepares it, the appending thread maps the
-//! window itself. The full window is unmapped by that other thread, too, if it comes in time: an appending thread that maps or unmaps would wait for the
-//! lock of the address space, which populating holds. Where write calls are used, it only reserves blocks.
+//! window itself. Windows that are full, or of a log that was closed, are unmapped by that other thread, too, or with the last syncer: an
+//! appending thread that maps or unmaps would wait for the lock of the address space, which populating holds. Where write calls are used, it only reserves blocks.
 //!
 //! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no mapping, write
 //! calls do the same.
@@ -80,8 +80,17 @@ struct SpacePlan {
     next: Next,
     /// Whether write calls are used up to `next_start`.
     by_calls: bool,
-    /// The window that was full last, to be unmapped.
-    full: Option<Window>,
+    /// Windows that nothing will be stored in any more, to be unmapped.
+    full: Vec<Window>,
+}
+
+impl SpacePlan {
+    /// The window got ready will not be used.
+    fn drop_next(&mut self) {
+        if let Next::Ready(window) = std::mem::replace(&mut self.next, Next::Missing) {
+            self.full.push(window);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -157,7 +166,7 @@ impl Space {
     fn window_at(&self, len: u64, full: Option<Window>) -> Result<Option<Window>> {
         let start = len - len % self.window_bytes;
         let mut plan = self.plan.lock();
-        plan.full = full;
+        plan.full.extend(full);
         plan.next_start = start + self.window_bytes;
         plan.by_calls = false;
         if let Next::Ready(window) = std::mem::replace(&mut plan.next, Next::Missing)
@@ -180,7 +189,8 @@ impl Space {
             let len = self.window_len(start, plan.reserved) as u64;
             let inside = syscalls::fallocate(self.shared.file(), start, len, true);
             let mut window = inside.and_then(|()| self.map(start, plan.reserved));
-            if window.is_err() && plan.full.take().is_some() {
+            if window.is_err() && !plan.full.is_empty() {
+                plan.full.clear();
                 window = self.map(start, plan.reserved);
             }
             match window {
@@ -198,12 +208,8 @@ impl Space {
             plan.by_calls = true;
             plan.next_start = end; // From now on no window below is zeroed.
         }
-        let ready = std::mem::replace(&mut plan.next, Next::Missing);
-        if let Some(full) = full {
-            plan.full = Some(full);
-        }
-        drop(plan);
-        drop(ready); // Not under the lock.
+        plan.drop_next();
+        plan.full.extend(full);
     }
 
     /// The next window's start and the reserved space, unless that window is ready, under way or not to come yet.
@@ -254,7 +260,7 @@ impl Space {
 
     /// Gets the next window ready, as far as that works: no store there faults.
     fn prepare(&self) {
-        let full = self.plan.lock().full.take();
+        let full = std::mem::take(&mut self.plan.lock().full);
         drop(full); // Not under the lock.
         let Some((start, reserved)) = self.begin_next() else {
             return;
@@ -269,13 +275,15 @@ impl Space {
         self.next_is_ready(start, window);
     }
 
-    /// The file is about to be cut or given up: nothing beyond its end is touched any more.
-    fn give_up(&self) {
+    /// The file is about to be cut or given up: nothing is stored in `window` or beyond its end any more.
+    fn give_up(&self, window: Option<Window>) {
         let mut plan = self.plan.lock();
         plan.mapped = false;
         plan.next_start = u64::MAX;
-        plan.next = Next::Missing;
-        plan.full = None;
+        plan.drop_next();
+        if !drumlin_base::bug!("closed-wal-unmapped-by-its-writer") {
+            plan.full.extend(window);
+        }
     }
 }
 
@@ -314,7 +322,7 @@ impl PosixWal {
             next_start: 0,
             next: Next::Missing,
             by_calls: false,
-            full: None,
+            full: Vec::new(),
         };
         let window_bytes = window_bytes_for(preallocate_bytes);
         let step_bytes = preallocate_bytes
@@ -435,15 +443,14 @@ impl WritableFile for PosixWal {
     }
 
     fn close(mut self: Box<Self>) -> Result<()> {
-        // Before the cut: no store may ever reach a page past the file's end.
         assert!(
             self.window
                 .as_ref()
                 .is_none_or(|window| self.len <= window.end()),
             "the log ends in its window"
         );
-        self.window = None;
-        self.space.give_up();
+        // Before the cut: no store may ever reach a page past the file's end.
+        self.space.give_up(self.window.take());
         self.space.shared.cut(self.len)?;
         let space = Arc::clone(&self.space);
         drop(self);
@@ -464,7 +471,7 @@ impl WritableFile for PosixWal {
 
 impl Drop for PosixWal {
     fn drop(&mut self) {
-        self.space.give_up();
+        self.space.give_up(self.window.take());
     }
 }
 
@@ -652,6 +659,34 @@ mod tests {
         assert_eq!(wal.window.as_ref().map(|w| w.memory.as_ptr()), Some(ready));
         wal.syncer().prepare();
         assert!(matches!(&wal.space.plan.lock().next, Next::Ready(w) if w.start == WINDOW_BYTES));
+    }
+
+    /// The writer leaves windows to the thread that prepares, those of a closed log too.
+    #[test]
+    fn windows_are_unmapped_by_who_prepares() {
+        let dir = tempfile::tempdir().unwrap();
+        for closes in [false, true] {
+            let path = dir.path().join(format!("{closes}.log"));
+            let mut wal = Box::new(log(&path, WINDOW_BYTES));
+            let (space, windows) = (Arc::clone(&wal.space), 3);
+            let of_windows = || {
+                let mut full: Vec<u64> = space.plan.lock().full.iter().map(|w| w.start).collect();
+                full.sort_unstable();
+                full
+            };
+            append_small(&mut wal, windows * WINDOW_BYTES);
+            assert_eq!(of_windows(), [0, WINDOW_BYTES]);
+            space.prepare();
+            assert!(of_windows().is_empty());
+            match closes {
+                true => wal.close().unwrap(),
+                false => drop(wal),
+            }
+            let left = [2 * WINDOW_BYTES, 3 * WINDOW_BYTES];
+            assert_eq!(of_windows(), left, "the open one, and the one got ready");
+            space.prepare();
+            assert!(of_windows().is_empty());
+        }
     }
 
     /// Large appends go by write calls from the second window on, far past what is reserved, and small ones by windows again.

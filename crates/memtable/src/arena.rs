@@ -6,7 +6,7 @@
 //! their account. Chunks grow with the arena (an eighth of its bytes, between [`CHUNK_BYTES_MIN`]
 //! and [`CHUNK_BYTES_MAX`]), so a small memtable stays small and a large one rarely takes the lock.
 //!
-//! Chunks of a huge page come from the budget's spare pages where there is a budget, and go back to them.
+//! Larger chunks are cut from the huge pages of a [`Pool`], which the arenas of a memtable share.
 //!
 //! Thread safety: any number of threads allocate at once. Nothing is freed on its own, and no destructor of
 //! a value in the arena is ever run.
@@ -14,64 +14,46 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use drumlin_base::budget::Charge;
-use drumlin_base::bytes::{HUGE_PAGE_BYTES, HugePage};
+use drumlin_base::bytes::HUGE_PAGE_BYTES;
 
+use crate::pool::{CHUNK_ALIGN, CUT_BYTES_MIN, Pool};
 use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 
 /// First chunk of an arena.
 pub(crate) const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Largest chunk that is shared by several allocations: one huge page, which goes back to the budget or
+/// Largest one that is shared by several allocations and is no part of a page: less than what an allocator may map for itself
+/// (`drumlin_fs::machine::return_freed_memory` has it do so from 48 KiB on).
+const ALLOCATED_BYTES_MAX: usize = 32 << 10;
+/// Largest one that is shared by several allocations: one huge page, which goes back to the budget or
 /// the system when the memtable does.
 pub(crate) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
-/// Every chunk starts on a cache line.
-const CHUNK_ALIGN: usize = 64;
 
 /// One piece of memory and how much of it is taken.
 struct Chunk {
     base: NonNull<u8>,
     layout: Layout,
-    owner: Owner,
+    /// Whether it is the allocator's, and not the pool's.
+    is_allocated: bool,
     /// Bytes taken from the front. Runs past the capacity when allocations that do not fit race.
     cursor: AtomicUsize,
 }
 
-/// Whose memory a chunk is.
-enum Owner {
-    Allocator,
-    Page(HugePage),
-    /// It was given back.
-    Nobody,
-}
-
 impl Chunk {
-    fn new(bytes: usize, taken: usize, charge: Option<&Charge>) -> Box<Self> {
+    fn new(bytes: usize, taken: usize, pool: &Pool) -> Box<Self> {
         let layout = Layout::from_size_align(bytes, CHUNK_ALIGN)
             .expect("chunks are far below isize::MAX and alignments are powers of two");
-        if bytes == CHUNK_BYTES_MAX
-            && let Some(page) = charge.map_or_else(HugePage::map, Charge::take_page)
-        {
-            let cursor = AtomicUsize::new(taken);
-            return Box::new(Self {
-                base: page.base(),
-                layout,
-                owner: Owner::Page(page),
-                cursor,
-            });
-        }
-        // SAFETY: the layout's size is not zero: chunks hold at least one byte.
-        let memory = unsafe { alloc(layout) };
-        let Some(base) = NonNull::new(memory) else {
-            handle_alloc_error(layout)
-        };
-        let cursor = AtomicUsize::new(taken);
+        let cut = pool.cut(bytes);
+        let base = cut.or_else(|| {
+            // SAFETY: the layout's size is not zero: chunks hold at least one byte.
+            NonNull::new(unsafe { alloc(layout) })
+        });
         Box::new(Self {
-            base,
+            base: base.unwrap_or_else(|| handle_alloc_error(layout)),
             layout,
-            owner: Owner::Allocator,
-            cursor,
+            is_allocated: cut.is_none(),
+            cursor: AtomicUsize::new(taken),
         })
     }
 
@@ -100,8 +82,8 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if !matches!(self.owner, Owner::Allocator) {
-            return; // A page is given back as it is dropped.
+        if !self.is_allocated {
+            return;
         }
         // SAFETY: allocated in `new` with this layout, and only its owner drops it.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
@@ -119,8 +101,8 @@ pub(crate) struct Arena {
     /// Every chunk there is. Boxed, so that `current` stays valid while the vector grows.
     #[expect(clippy::vec_box, reason = "`current` points at the chunks themselves")]
     chunks: Mutex<Vec<Box<Chunk>>>,
-    /// The charge of this memory, and of more, which outlasts it.
-    charge: Option<Charge>,
+    /// Outlives the chunks cut from it.
+    pool: Arc<Pool>,
 }
 
 // SAFETY: the chunks are plain memory owned by the arena; `fetch_add` gives each byte to one caller
@@ -130,28 +112,30 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena that holds no memory yet and whose allocations are aligned to `align`.
-    ///
-    /// Requires: `align` is a power of two of at most 64.
+    /// As [`Arena::of`], with a pool of its own and no budget.
+    #[cfg(test)]
     pub(crate) fn new(align: usize) -> Self {
-        Self::charged(align, None)
+        Self::of(&Arc::new(Pool::new(None)), align)
     }
 
-    /// As [`Arena::new`]; huge pages are the budget's that `charge` is of. The owner raises the charge.
-    pub(crate) fn charged(align: usize, charge: Option<Charge>) -> Self {
+    /// An arena that holds no memory yet and whose allocations are aligned to `align`. Larger chunks are cut from the pages
+    /// of `pool`, which counts all.
+    ///
+    /// Requires: `align` is a power of two of at most 64.
+    pub(crate) fn of(pool: &Arc<Pool>, align: usize) -> Self {
         assert!(align.is_power_of_two() && align <= CHUNK_ALIGN);
         Self {
             align,
             current: AtomicPtr::new(std::ptr::null_mut()),
             bytes: AtomicUsize::new(0),
             chunks: Mutex::new(Vec::new()),
-            charge,
+            pool: Arc::clone(pool),
         }
     }
 
-    /// The charge it was made with.
-    pub(crate) fn charge(&self) -> Option<&Charge> {
-        self.charge.as_ref()
+    /// Where it has its memory from.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// Bytes in all chunks, taken or not. One relaxed load.
@@ -218,23 +202,17 @@ impl Arena {
         if let Some(memory) = current.and_then(|chunk| chunk.take(bytes)) {
             return memory; // Another thread appended a chunk while this one waited.
         }
-        let chunk_bytes = (allocated / 8)
-            .next_power_of_two()
-            .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        if bytes > current.map_or(chunk_bytes / 4, Chunk::request_bytes_max) {
-            let own = Chunk::new(bytes, bytes, self.charge());
-            let memory = own.base;
-            assert!(own.layout.size() == bytes, "a chunk of its own has no tail");
-            // Relaxed: see `bytes`.
-            self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            chunks.push(own);
-            return memory;
-        }
+        let chunk_bytes = match (allocated / 8).next_power_of_two() {
+            bytes @ ..CUT_BYTES_MIN => bytes.clamp(CHUNK_BYTES_MIN, ALLOCATED_BYTES_MAX),
+            bytes => bytes.min(CHUNK_BYTES_MAX),
+        };
+        let is_its_own = bytes > current.map_or(chunk_bytes / 4, Chunk::request_bytes_max);
+        let chunk_bytes = if is_its_own { bytes } else { chunk_bytes };
         assert!(
             bytes <= chunk_bytes,
             "the request that starts a chunk fits into it"
         );
-        let mut chunk = Chunk::new(chunk_bytes, bytes, self.charge());
+        let mut chunk = Chunk::new(chunk_bytes, bytes, &self.pool);
         let memory = chunk.base;
         assert!(
             memory.as_ptr().addr().is_multiple_of(CHUNK_ALIGN),
@@ -244,24 +222,11 @@ impl Arena {
         chunks.push(chunk);
         // Relaxed: see `bytes`.
         self.bytes.fetch_add(chunk_bytes, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `allocate`.
-        self.current.store(pointer, Ordering::Release);
-        memory
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        let chunks = self.chunks.get_mut();
-        let chunks = chunks.unwrap_or_else(PoisonError::into_inner);
-        if let Some(charge) = &self.charge {
-            let is_page = |chunk: &&mut Box<Chunk>| matches!(chunk.owner, Owner::Page(_));
-            for chunk in chunks.iter_mut().filter(is_page) {
-                if let Owner::Page(page) = std::mem::replace(&mut chunk.owner, Owner::Nobody) {
-                    charge.give_page(page);
-                }
-            }
+        if !is_its_own {
+            // Release: pairs with the Acquire in `allocate`.
+            self.current.store(pointer, Ordering::Release);
         }
+        memory
     }
 }
 
@@ -273,7 +238,14 @@ impl fmt::Debug for Arena {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use drumlin_base::MemoryBudget;
+    use drumlin_base::budget::{Charge, MemoryUse};
+
     use super::*;
+
+    fn charge(budget: &Arc<MemoryBudget>) -> Charge {
+        Charge::new(Arc::clone(budget), MemoryUse::Memtables)
+    }
 
     #[test]
     fn allocations_are_aligned_and_do_not_overlap() {
@@ -290,6 +262,40 @@ mod tests {
             assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0));
             let used: usize = taken.iter().map(|(from, to)| to - from).sum();
             assert!(arena.bytes() >= used && arena.bytes() < used + used / 4);
+        }
+    }
+
+    #[test]
+    fn chunks_of_all_arenas_do_not_overlap_and_their_pages_come_back() {
+        let budget = MemoryBudget::new(1 << 30);
+        let active = charge(&budget);
+        active.grow_to(64 << 20); // Pages are kept while memtables are in use.
+        let spare = || budget.used(MemoryUse::Spare);
+        for round in 0..3usize {
+            let pool = Arc::new(Pool::new(Some(charge(&budget))));
+            let arenas = [1, 8, 64].map(|align| Arena::of(&pool, align));
+            let mut taken: Vec<(usize, usize)> = Vec::new();
+            for step in 0..9000usize {
+                let bytes = match step % 50 {
+                    0 => 1 + (round + step) * 7919 % (1200 << 10),
+                    _ => 1 + step * 7 % 10_000,
+                };
+                let at = arenas[step % 3].allocate(bytes);
+                // SAFETY: the arena's memory, and this test's alone.
+                unsafe { at.write_bytes(round as u8, bytes) };
+                let at = at.as_ptr().addr();
+                taken.push((at, at + bytes));
+            }
+            taken.sort_unstable();
+            assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+            assert_eq!(spare(), 0, "all pages of the round before are taken");
+            pool.account();
+            let chunks: usize = arenas.iter().map(Arena::bytes).sum();
+            let charged = budget.used(MemoryUse::Memtables) - (64 << 20);
+            assert!((chunks..chunks * 4 / 3).contains(&charged), "{charged}");
+            drop((arenas, pool));
+            assert_eq!(budget.used(MemoryUse::Memtables), 64 << 20);
+            assert!(spare() > 16 << 20, "{} bytes came back", spare());
         }
     }
 

@@ -25,11 +25,12 @@
 //! Thread safety: any number of threads add and ask at once. Only starting a layer takes a lock.
 
 use std::ptr::null_mut;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use drumlin_base::bytes::prefetch;
 
 use crate::arena::Arena;
+use crate::pool::Pool;
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, step};
 
 /// Words of the first layer: 2 KiB, little enough for a memtable of a few entries.
@@ -105,11 +106,11 @@ impl Mark<'_> {
 }
 
 impl Filter {
-    /// A filter that holds no key, and no memory.
-    pub(crate) fn new() -> Self {
+    /// A filter that holds no key, and no memory. It will have that from `pool`.
+    pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         Self {
             layers: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
-            memory: Arena::new(64),
+            memory: Arena::of(pool, 64),
             starting: Mutex::new(()),
         }
     }
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn every_key_added_is_found_and_few_others_are() {
         for len in [8, 12, 16, 20, 32, 100] {
-            let filter = Filter::new();
+            let filter = Filter::new(&Arc::new(Pool::new(None)));
             assert_eq!(wrong(&filter, (0..9).map(|key| key_of(key, len))), 0.0);
             let keys = 40_000;
             for number in 0..keys {
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn memory_comes_with_the_keys() {
-        let filter = Filter::new();
+        let filter = Filter::new(&Arc::new(Pool::new(None)));
         assert_eq!(filter.bytes(), 0);
         add(&filter, 0, b"key");
         assert_eq!(filter.bytes(), FIRST_WORDS * 8);
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn threads_that_start_layers_together_lose_no_key() {
-        let filter = Filter::new();
+        let filter = Filter::new(&Arc::new(Pool::new(None)));
         let nth = crate::sync::AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for thread in 0..4u64 {

@@ -59,6 +59,7 @@ mod filter;
 mod iterator;
 mod memtable;
 mod node;
+mod pool;
 mod probe;
 mod range_tombstones;
 mod step_function;

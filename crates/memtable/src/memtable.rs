@@ -19,6 +19,7 @@ use crate::descent::LANES;
 use crate::entry::Entry;
 use crate::filter::{Filter, KeyHash, Mark};
 use crate::iterator::MemtableIter;
+use crate::pool::Pool;
 use crate::range_tombstones::RangeTombstones;
 use crate::step_function::CoveredSpan;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -67,7 +68,7 @@ impl Memtable {
     }
 
     /// As [`Memtable::new`]; its memory is charged to `budget` until the last holder is gone,
-    /// readers of its values included. Of keys, it also remembers the prefixes that `prefix` cuts.
+    /// readers of its values included, and so are the huge pages it is in. Of keys, it also remembers the prefixes that `prefix` cuts.
     pub fn charged(
         order: KeyOrder,
         prefix: Option<Arc<dyn PrefixExtractor>>,
@@ -77,13 +78,10 @@ impl Memtable {
         Self::with_charge(order, prefix, Some(charge))
     }
 
-    /// Brings the charge up to date; the bytes of memory held, as [`Memtable::bytes`] has them.
+    /// Brings the charge up to date with the memory held; what [`Memtable::bytes`] has.
     pub fn account(&self) -> usize {
-        let bytes = self.bytes();
-        if let Some(charge) = self.memory.charge() {
-            charge.grow_to(bytes);
-        }
-        bytes
+        self.memory.pool().account();
+        self.bytes()
     }
 
     fn with_charge(
@@ -91,12 +89,14 @@ impl Memtable {
         prefix: Option<Arc<dyn PrefixExtractor>>,
         charge: Option<Charge>,
     ) -> Self {
+        let pool = Arc::new(Pool::new(charge));
+        let is_filtered = order.equality_is_bytewise();
         Self {
-            filter: order.equality_is_bytewise().then(Filter::new),
+            filter: is_filtered.then(|| Filter::new(&pool)),
             prefix,
-            tree: Tree::new(order.clone()),
-            memory: StripedPin::new(Arena::charged(1, charge)),
-            range_tombstones: RangeTombstones::new(),
+            tree: Tree::new(order.clone(), &pool),
+            memory: StripedPin::new(Arena::of(&pool, 1)),
+            range_tombstones: RangeTombstones::new(&pool),
             dead_spans: DeadSpans::new(),
             has_timestamps: order.timestamp_bytes() > 0,
             order,
@@ -317,7 +317,8 @@ impl Memtable {
         self.range_tombstones.count()
     }
 
-    /// Bytes of memory held: whole chunks, whether filled or not, the filter, and range tombstones.
+    /// Bytes of memory held: whole chunks, whether filled or not, the filter, and range tombstones. What huge pages have
+    /// left beside their chunks is charged, too.
     pub fn bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::bytes);
         self.memory.bytes() + self.tree.bytes() + filter + self.range_tombstones.bytes()

@@ -30,11 +30,12 @@
 //! Thread safety: writers take a lock. Readers take none: one load, and what it leads to is immutable.
 
 use std::ptr::null_mut;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use drumlin_base::{KeyOrder, RangeTombstone, SeqNo};
 
 use crate::arena::Arena;
+use crate::pool::Pool;
 use crate::step_function::{CoveredSpan, MadeSteps, Overlay, Steps};
 use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 
@@ -92,13 +93,13 @@ pub(crate) struct RangeTombstones {
 }
 
 impl RangeTombstones {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         Self {
             count: AtomicUsize::new(0),
             merging_bytes: AtomicUsize::new(0),
             newest: AtomicPtr::new(null_mut()),
             growth: Mutex::new(Growth::default()),
-            memory: Arena::new(align_of::<Record<'_>>()),
+            memory: Arena::of(pool, align_of::<Record<'_>>()),
         }
     }
 
@@ -394,7 +395,7 @@ mod tests {
     #[test]
     fn sixteen_thousand_tombstones_are_in_few_groups_of_bounded_size() {
         let order = KeyOrder::Bytewise;
-        let list = RangeTombstones::new();
+        let list = RangeTombstones::new(&Arc::new(Pool::new(None)));
         assert_eq!((list.bytes(), list.count()), (0, 0));
         let mut rng = Rng::new(3);
         let count = 16_000;
@@ -415,7 +416,7 @@ mod tests {
     #[test]
     fn tombstones_of_one_range_leave_two_steps_at_every_snapshot() {
         let order = KeyOrder::Bytewise;
-        let list = RangeTombstones::new();
+        let list = RangeTombstones::new(&Arc::new(Pool::new(None)));
         for seqno in 1..=500 {
             list.add(&order, b"a", b"z", seqno);
         }

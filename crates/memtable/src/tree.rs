@@ -25,6 +25,7 @@
 //! Concurrent Operations on B-Trees, 1981, keep only right links for the same reason).
 
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use drumlin_base::KeyOrder;
 use drumlin_base::bytes::{LINE_BYTES, prefetch};
@@ -32,6 +33,7 @@ use drumlin_base::bytes::{LINE_BYTES, prefetch};
 use crate::arena::Arena;
 use crate::entry::Entry;
 use crate::node::{Node, NodeRef, Rank, SLOTS, Slot};
+use crate::pool::Pool;
 use crate::probe::Probe;
 use crate::sync::{AtomicPtr, Ordering, retry};
 
@@ -130,9 +132,9 @@ enum Side {
 }
 
 impl Tree {
-    /// An empty tree: one leaf.
-    pub(crate) fn new(order: KeyOrder) -> Self {
-        let nodes = Arena::new(align_of::<Node>());
+    /// An empty tree: one leaf. It has its nodes from `pool`.
+    pub(crate) fn new(order: KeyOrder, pool: &Arc<Pool>) -> Self {
+        let nodes = Arena::of(pool, align_of::<Node>());
         let root = NodeRef::allocate(&nodes, 0).pointer();
         Self {
             root: AtomicPtr::new(root),

@@ -32,8 +32,26 @@ pub(super) struct Board {
     /// Each writer's times by the second in which the write returned, counted from 0, until the
     /// watcher takes them. The writers tell the seconds apart, not the watcher, which may wake
     /// late. The lock is free but for the moment of taking, so a write pays an uncontended lock.
-    times: Vec<Mutex<Vec<(u64, Latencies)>>>,
+    times: Vec<Mutex<Times>>,
     failed: Mutex<Option<drumlin_base::Error>>,
+}
+
+/// The times of one writer.
+#[derive(Debug)]
+struct Times {
+    by_second: Vec<(u64, Latencies)>,
+    /// Without times, for seconds to come: they are large enough that an allocator maps them, which is not to be seen among
+    /// what the store does.
+    empty: Vec<Latencies>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            by_second: Vec::new(),
+            empty: vec![Latencies::new(); 3],
+        }
+    }
 }
 
 impl Board {
@@ -60,14 +78,14 @@ impl Board {
     /// taken yet, and forgets them.
     pub(super) fn take_times(&self, last: u64, sum: &mut Latencies) {
         for times in &self.times {
-            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
-            times.retain(|(second, latencies)| {
-                let is_later = *second > last;
-                if !is_later {
-                    sum.merge(latencies);
-                }
-                is_later
-            });
+            let lock = || times.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_taken = |of: &mut (u64, Latencies)| of.0 <= last;
+            let taken: Vec<_> = lock().by_second.extract_if(.., is_taken).collect();
+            for (_, mut latencies) in taken {
+                sum.merge(&latencies);
+                latencies.clear();
+                lock().empty.push(latencies);
+            }
         }
     }
 
@@ -140,12 +158,12 @@ impl Board {
             return;
         };
         let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
-        match times.last_mut() {
+        match times.by_second.last_mut() {
             Some((open, latencies)) if *open == second => latencies.record(nanos),
             _ => {
-                let mut latencies = Latencies::new();
+                let mut latencies = times.empty.pop().unwrap_or_default();
                 latencies.record(nanos);
-                times.push((second, latencies));
+                times.by_second.push((second, latencies));
             }
         }
     }

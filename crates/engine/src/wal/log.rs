@@ -307,7 +307,7 @@ impl Wal {
         }
         let syncer = self.syncer.replace(fresh.syncer());
         if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
-            self.unsynced.push(before.0, syncer);
+            self.unsynced.push(before.0, Arc::clone(&syncer));
             self.closed.push(before);
             let is_reused = self.format == WalFormat::RocksDb && !self.keeps;
             match is_reused && self.closed.len() <= WHOLE_MAX {
@@ -315,6 +315,7 @@ impl Wal {
                 true => drop(old),
                 false => old.close()?,
             }
+            self.preallocator.retire(syncer);
             if before.1 > 0 {
                 // Else the next record follows what the empty file would have followed.
                 self.after = Some(WalMark::After {

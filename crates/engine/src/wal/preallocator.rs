@@ -39,7 +39,7 @@ pub(crate) struct FreshWal {
 pub(crate) enum Task {
     /// Make the next file.
     Make,
-    /// Prepare space behind the bytes appended to this one.
+    /// Prepare space behind the bytes appended to this one, or let go of what was prepared.
     Prepare(Arc<dyn FileSyncer>),
     /// End.
     End,
@@ -64,6 +64,8 @@ struct Queue {
     ready: Option<FreshWal>,
     /// The live file, when space behind its end must be prepared.
     to_prepare: Option<Arc<dyn FileSyncer>>,
+    /// Files that nothing is appended to any more, when they may have prepared space.
+    retired: Vec<Arc<dyn FileSyncer>>,
     /// Whether appends are synced one by one.
     synced: bool,
 }
@@ -144,6 +146,16 @@ impl WalPreallocator {
         }
     }
 
+    /// Nothing is appended to the file any more: what was prepared of it is let go of, which a writer should not wait for.
+    pub(crate) fn retire(&self, file: Arc<dyn FileSyncer>) {
+        let mut queue = self.queue.lock();
+        if queue.has_thread && !drumlin_base::bug!("closed-wal-stays-mapped") {
+            queue.retired.push(file);
+            drop(queue);
+            self.changed.notify_all();
+        }
+    }
+
     /// Bytes reserved in each file.
     pub(crate) fn preallocate_bytes(&self) -> u64 {
         self.preallocate_bytes
@@ -173,6 +185,9 @@ impl WalPreallocator {
             }
             if queue.wants_file && queue.ready.is_none() {
                 return Task::Make;
+            }
+            if let Some(file) = queue.retired.pop() {
+                return Task::Prepare(file);
             }
             queue = self.changed.wait(queue);
         }
@@ -255,6 +270,26 @@ mod tests {
                 assert_eq!(taken, (!fails).then_some(2));
             });
         }
+    }
+
+    #[test]
+    fn a_file_that_is_full_is_seen_to_after_the_live_one() {
+        let supply = supply();
+        let [full, live] = [1, 2].map(|number| supply.make(number, None).unwrap());
+        let full = full.file.syncer();
+        supply.retire(Arc::clone(&full));
+        assert_eq!(supply.queue.lock().retired.len(), 1);
+        order(&supply, &live, 1000);
+        assert!(matches!(supply.next_task(), Task::Make));
+        assert!(supply.start_making());
+        supply.finish_making(None);
+        match supply.next_task() {
+            Task::Prepare(file) => assert!(Arc::ptr_eq(&file, &full)),
+            other => panic!("{other:?}"),
+        }
+        supply.set_has_thread(false);
+        supply.retire(full);
+        assert!(supply.queue.lock().retired.is_empty(), "nobody would come");
     }
 
     #[test]
