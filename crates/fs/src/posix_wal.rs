@@ -668,13 +668,13 @@ mod tests {
         for closes in [false, true] {
             let path = dir.path().join(format!("{closes}.log"));
             let mut wal = Box::new(log(&path, WINDOW_BYTES));
-            let (space, windows) = (Arc::clone(&wal.space), 3);
+            let space = Arc::clone(&wal.space);
             let of_windows = || {
                 let mut full: Vec<u64> = space.plan.lock().full.iter().map(|w| w.start).collect();
                 full.sort_unstable();
                 full
             };
-            append_small(&mut wal, windows * WINDOW_BYTES);
+            append_small(&mut wal, 3 * WINDOW_BYTES);
             assert_eq!(of_windows(), [0, WINDOW_BYTES]);
             space.prepare();
             assert!(of_windows().is_empty());

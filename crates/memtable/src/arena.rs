@@ -238,14 +238,9 @@ impl fmt::Debug for Arena {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use drumlin_base::MemoryBudget;
-    use drumlin_base::budget::{Charge, MemoryUse};
+    use drumlin_base::{MemoryBudget, MemoryUse};
 
     use super::*;
-
-    fn charge(budget: &Arc<MemoryBudget>) -> Charge {
-        Charge::new(Arc::clone(budget), MemoryUse::Memtables)
-    }
 
     #[test]
     fn allocations_are_aligned_and_do_not_overlap() {
@@ -268,11 +263,10 @@ mod tests {
     #[test]
     fn chunks_of_all_arenas_do_not_overlap_and_their_pages_come_back() {
         let budget = MemoryBudget::new(1 << 30);
-        let active = charge(&budget);
-        active.grow_to(64 << 20); // Pages are kept while memtables are in use.
+        budget.charge(MemoryUse::Memtables, 64 << 20); // Pages are kept while memtables are in use.
         let spare = || budget.used(MemoryUse::Spare);
         for round in 0..3usize {
-            let pool = Arc::new(Pool::new(Some(charge(&budget))));
+            let pool = Arc::new(Pool::new(Some(Arc::clone(&budget))));
             let arenas = [1, 8, 64].map(|align| Arena::of(&pool, align));
             let mut taken: Vec<(usize, usize)> = Vec::new();
             for step in 0..9000usize {

@@ -4,13 +4,11 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drumlin_base::budget::Charge;
 use drumlin_base::bytes::StripedPin;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
 use drumlin_base::perf::{self, Measure};
 use drumlin_base::{
-    KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, SeqNo,
-    ValueKind,
+    KeyOrder, MemoryBudget, PinnedSlice, PrefixExtractor, RangeTombstone, SeqNo, ValueKind,
 };
 
 use crate::arena::Arena;
@@ -64,18 +62,17 @@ impl Memtable {
     ///
     /// A user's own comparator that panics leaves the entry out, and every latch open.
     pub fn new(order: KeyOrder) -> Self {
-        Self::with_charge(order, None, None)
+        Self::within(order, None, None)
     }
 
     /// As [`Memtable::new`]; its memory is charged to `budget` until the last holder is gone,
-    /// readers of its values included, and so are the huge pages it is in. Of keys, it also remembers the prefixes that `prefix` cuts.
+    /// readers of its values included, by whole huge pages where it is in such. Of keys, it also remembers the prefixes that `prefix` cuts.
     pub fn charged(
         order: KeyOrder,
         prefix: Option<Arc<dyn PrefixExtractor>>,
         budget: Arc<MemoryBudget>,
     ) -> Self {
-        let charge = Charge::new(budget, MemoryUse::Memtables);
-        Self::with_charge(order, prefix, Some(charge))
+        Self::within(order, prefix, Some(budget))
     }
 
     /// Brings the charge up to date with the memory held; what [`Memtable::bytes`] has.
@@ -84,12 +81,12 @@ impl Memtable {
         self.bytes()
     }
 
-    fn with_charge(
+    fn within(
         order: KeyOrder,
         prefix: Option<Arc<dyn PrefixExtractor>>,
-        charge: Option<Charge>,
+        budget: Option<Arc<MemoryBudget>>,
     ) -> Self {
-        let pool = Arc::new(Pool::new(charge));
+        let pool = Arc::new(Pool::new(budget));
         let is_filtered = order.equality_is_bytewise();
         Self {
             filter: is_filtered.then(|| Filter::new(&pool)),

@@ -3,17 +3,18 @@
 //! An allocator maps large blocks for themselves and unmaps them again (that of the GNU C library from 128 KiB on, or less). Either
 //! takes the lock of the address space, which page faults of all threads wait for, and the system zeroes each page anew. So
 //! where there is a budget, chunks from [`CUT_BYTES_MIN`] on are cut from its spare pages, which go back to it with the
-//! memtable: a store that is written steadily maps nothing. The arenas share the pages, so that what a memtable wastes is
-//! less than one, and what does not fit into the rest of another.
+//! memtable: a store that is written steadily maps nothing. The arenas share the pages, and so the last one, which is
+//! seldom full. Of others a rest is lost that the next chunk does not fit into.
 //!
 //! Without a budget, pages are mapped and unmapped, and only for chunks as large as they are.
 //!
 //! Thread safety: any number of threads cut at once, behind a lock.
 
 use std::ptr::NonNull;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use drumlin_base::budget::Charge;
+use drumlin_base::MemoryBudget;
+use drumlin_base::budget::{Charge, MemoryUse};
 use drumlin_base::bytes::{HUGE_PAGE_BYTES, HugePage};
 
 use crate::sync::{AtomicUsize, Mutex, Ordering};
@@ -67,10 +68,10 @@ impl Pages {
 }
 
 impl Pool {
-    /// A pool without pages. They are the budget's that `charge` is of.
-    pub(crate) fn new(charge: Option<Charge>) -> Self {
+    /// A pool without pages. They will be those of `budget`, where there is one.
+    pub(crate) fn new(budget: Option<Arc<MemoryBudget>>) -> Self {
         Self {
-            charge,
+            charge: budget.map(|budget| Charge::new(budget, MemoryUse::Memtables)),
             held: AtomicUsize::new(0),
             pages: Mutex::new(Pages::default()),
         }
@@ -131,20 +132,11 @@ impl Drop for Pool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::Arc;
-
-    use drumlin_base::MemoryBudget;
-    use drumlin_base::budget::MemoryUse;
-
     use super::*;
-
-    fn charge(budget: &Arc<MemoryBudget>) -> Charge {
-        Charge::new(Arc::clone(budget), MemoryUse::Memtables)
-    }
 
     #[test]
     fn arenas_share_a_page_and_a_whole_one_leaves_the_rest_of_another() {
-        let pool = Pool::new(Some(charge(&MemoryBudget::new(1 << 30))));
+        let pool = Pool::new(Some(MemoryBudget::new(1 << 30)));
         let held = || pool.held.load(Ordering::Relaxed);
         assert_eq!(
             (pool.cut(CUT_BYTES_MIN - 1), held()),

@@ -475,6 +475,9 @@ fn filters_are_charged_and_answer_for_absent_prefixes() {
     for number in 0..20_000u32 {
         let key = [number.to_be_bytes(), *b"rest"].concat();
         memtable.add(u64::from(number) + 1, ValueKind::Value, &key, b"");
+        if number < 4_000 {
+            assert_eq!(memtable.account(), budget.used(MemoryUse::Memtables));
+        }
     }
     // The page that its larger chunks are cut from is charged whole.
     let (held, charged) = (memtable.account(), budget.used(MemoryUse::Memtables));

@@ -64,7 +64,7 @@ struct Queue {
     ready: Option<FreshWal>,
     /// The live file, when space behind its end must be prepared.
     to_prepare: Option<Arc<dyn FileSyncer>>,
-    /// Files that nothing is appended to any more, when they may have prepared space.
+    /// Files that nothing is appended to any more, to be let go of.
     retired: Vec<Arc<dyn FileSyncer>>,
     /// Whether appends are synced one by one.
     synced: bool,
