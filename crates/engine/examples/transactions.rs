@@ -12,7 +12,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use drumlin::{Db, Env, Locking, Options, TransactionDb, TransactionOptions};
+use drumlin::{Db, Env, Locking, Options, Transaction, TransactionDb, TransactionOptions};
 use drumlin_base::rng::Rng;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -22,22 +22,30 @@ const CALLS: u64 = 200;
 const KEYS: u64 = 1_000_000;
 const VALUE: [u8; 100] = [7; 100];
 
-/// Runs `round`, which makes `CALLS` calls, and prints what one took.
-fn line(name: &str, mut round: impl FnMut() -> Outcome) -> Outcome {
+/// One line of the table: a name, and `CALLS` calls.
+type Line<'a> = (&'a str, &'a dyn Fn(&mut Rng) -> Outcome);
+
+/// Runs the rounds of all `lines` in turn, so that each meets the store as the others do, and prints what a call took.
+fn compare(lines: &[Line<'_>]) -> Outcome {
     let clock = Env::system().clock;
-    let mut times = Vec::with_capacity(ROUNDS);
+    let mut rng = Rng::new(1);
+    let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(ROUNDS); lines.len()];
     for _ in 0..ROUNDS {
-        let begin = clock.monotonic();
-        round()?;
-        times.push(clock.monotonic().saturating_sub(begin));
+        for ((_, round), times) in lines.iter().zip(&mut times) {
+            let begin = clock.monotonic();
+            round(&mut rng)?;
+            times.push(clock.monotonic().saturating_sub(begin));
+        }
     }
-    times.sort_unstable();
-    let each = |time: Duration| time.as_nanos() as u64 / CALLS;
-    println!(
-        "{name:32} {:7} {:7}",
-        each(times[ROUNDS / 2]),
-        each(times[0])
-    );
+    for ((name, _), mut times) in lines.iter().zip(times) {
+        times.sort_unstable();
+        let each = |time: Duration| time.as_nanos() as u64 / CALLS;
+        println!(
+            "{name:32} {:7} {:7}",
+            each(times[ROUNDS / 2]),
+            each(times[0])
+        );
+    }
     Ok(())
 }
 
@@ -57,56 +65,52 @@ fn main() -> Outcome {
         snapshot: false,
         ..TransactionOptions::default()
     };
-    let mut rng = Rng::new(1);
+    let lock = |rng: &mut Rng, locks: u64| -> Outcome {
+        for _ in 0..CALLS / locks {
+            let mut tx = db.begin_with(options);
+            for _ in 0..locks {
+                tx.lock_key(family, key(rng))?;
+            }
+        }
+        Ok(())
+    };
     println!("{:32} {:>7} {:>7}", "", "median", "least");
-    for locks in [1, 10, 100] {
-        line(&format!("lock and unlock, {locks} at a time"), || {
-            for _ in 0..CALLS / locks {
-                let mut tx = db.begin_with(options);
-                for _ in 0..locks {
-                    tx.lock_key(family, key(&mut rng))?;
-                }
-            }
+    compare(&[
+        ("lock and unlock, 1 at a time", &|rng| lock(rng, 1)),
+        ("lock and unlock, 10 at a time", &|rng| lock(rng, 10)),
+        ("lock and unlock, 100 at a time", &|rng| lock(rng, 100)),
+        ("begin and roll back", &|_| {
+            (0..CALLS).for_each(|_| drop(db.begin_with(options)));
             Ok(())
-        })?;
-    }
-    line("begin and roll back", || {
-        (0..CALLS).for_each(|_| drop(db.begin_with(options)));
+        }),
+        ("begin with a snapshot, roll back", &|_| {
+            (0..CALLS).for_each(|_| drop(db.begin()));
+            Ok(())
+        }),
+    ])?;
+    let put = |rng: &mut Rng, mut tx: Transaction<'_>| -> Outcome {
+        tx.put(family, key(rng), VALUE)?;
+        tx.commit()?;
         Ok(())
-    })?;
-    line("begin with a snapshot, roll back", || {
-        (0..CALLS).for_each(|_| drop(db.begin()));
-        Ok(())
-    })?;
-    for _ in 0..2 {
-        line("put", || {
+    };
+    compare(&[
+        ("put", &|rng| {
             for _ in 0..CALLS {
-                plain.put(key(&mut rng), VALUE)?;
+                plain.put(key(rng), VALUE)?;
             }
             Ok(())
-        })?;
-        line("put that locks its key", || {
+        }),
+        ("put that locks its key", &|rng| {
             for _ in 0..CALLS {
-                db.put(family, key(&mut rng), VALUE)?;
+                db.put(family, key(rng), VALUE)?;
             }
             Ok(())
-        })?;
-        line("transaction of one put", || {
-            for _ in 0..CALLS {
-                let mut tx = db.begin_with(options);
-                tx.put(family, key(&mut rng), VALUE)?;
-                tx.commit()?;
-            }
-            Ok(())
-        })?;
-        line("the same with a snapshot", || {
-            for _ in 0..CALLS {
-                let mut tx = db.begin();
-                tx.put(family, key(&mut rng), VALUE)?;
-                tx.commit()?;
-            }
-            Ok(())
-        })?;
-    }
-    Ok(())
+        }),
+        ("transaction of one put", &|rng| {
+            (0..CALLS).try_for_each(|_| put(rng, db.begin_with(options)))
+        }),
+        ("the same with a snapshot", &|rng| {
+            (0..CALLS).try_for_each(|_| put(rng, db.begin()))
+        }),
+    ])
 }

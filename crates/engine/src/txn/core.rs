@@ -12,7 +12,8 @@ use drumlin_base::{Error, ErrorKind, Result, ValueKind};
 
 use crate::db::handle::Db;
 use crate::family::column_family::ColumnFamily;
-use crate::txn::lock::{LockKey, Owner};
+use crate::txn::lock::Owner;
+use crate::txn::lock_key::LockKey;
 use crate::txn::lock_table::LockTable;
 use crate::txn::range_locks::RangeId;
 use crate::write::batch::WriteBatch;

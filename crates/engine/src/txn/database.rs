@@ -173,9 +173,9 @@ impl TransactionDb {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.put_cf(family.id(), key.as_ref(), value.as_ref())?;
-        self.write(batch, &WriteOptions::default()).map(drop)
+        let mut transaction = self.begin_with(plain());
+        transaction.put(family, key, value)?;
+        transaction.commit().map(drop)
     }
 
     /// Removes `key`, in a transaction of one write.
@@ -183,9 +183,9 @@ impl TransactionDb {
     /// # Errors
     /// As [`TransactionDb::write`].
     pub fn delete(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete_cf(family.id(), key.as_ref())?;
-        self.write(batch, &WriteOptions::default()).map(drop)
+        let mut transaction = self.begin_with(plain());
+        transaction.delete(family, key)?;
+        transaction.commit().map(drop)
     }
 
     /// Removes every key from `begin` up to, not including, `end`, in a transaction of one write.
@@ -198,6 +198,7 @@ impl TransactionDb {
         begin: impl AsRef<[u8]>,
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
+        self.core.db.engine.store.check_own(&family.0)?;
         let mut batch = WriteBatch::new();
         batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
         self.write(batch, &WriteOptions::default()).map(drop)

@@ -6,10 +6,6 @@
 //!   who hold nothing: they wait for it anyhow.
 
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-
-use drumlin_base::checksum::xxh3_64;
 
 /// Whoever holds locks: a transaction.
 pub(crate) type Owner = u64;
@@ -21,32 +17,6 @@ pub(crate) enum Mode {
     Shared,
     /// Alone.
     Exclusive,
-}
-
-/// The name of a lock: a family and a user key, with their hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LockKey {
-    pub(crate) hash: u64,
-    pub(crate) family: u32,
-    pub(crate) key: Arc<[u8]>,
-}
-
-impl LockKey {
-    /// The lock of `key` in `family`, whose order calls no different bytes equal.
-    pub(crate) fn new(family: u32, key: &[u8]) -> Self {
-        let spread = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self {
-            hash: xxh3_64(key) ^ spread,
-            family,
-            key: Arc::from(key),
-        }
-    }
-}
-
-impl Hash for LockKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
 }
 
 /// One owner's wish or hold.
@@ -72,7 +42,14 @@ pub(crate) enum Claimed {
 pub(crate) struct Lock {
     /// One of the holders: nearly always there is one at most, for whom nothing is allocated.
     holder: Option<Claim>,
-    /// The others. Empty where `holder` is.
+    /// None until there is one.
+    others: Option<Box<Others>>,
+}
+
+/// Who wants a lock beside the first that holds it.
+#[derive(Debug, Default)]
+struct Others {
+    /// Those who hold it as well. Empty where `holder` is.
     sharers: Vec<Claim>,
     waiting: VecDeque<Claim>,
 }
@@ -80,21 +57,30 @@ pub(crate) struct Lock {
 impl Lock {
     /// Whether nobody holds it or waits for it.
     pub(crate) fn is_free(&self) -> bool {
-        self.holder.is_none() && self.waiting.is_empty()
+        self.holder.is_none() && !self.is_wanted()
     }
 
     fn holders(&self) -> impl Iterator<Item = &Claim> {
-        self.holder.iter().chain(&self.sharers)
+        let sharers = self.others.iter().flat_map(|others| &others.sharers);
+        self.holder.iter().chain(sharers)
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Claim> {
+        self.others.iter().flat_map(|others| &others.waiting)
     }
 
     /// Those who hold it and those who wait for it.
     pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
-        self.holders().chain(&self.waiting).copied()
+        self.holders().chain(self.waiting()).copied()
+    }
+
+    fn first_waiting(&self) -> Option<Claim> {
+        self.waiting().next().copied()
     }
 
     /// Whether somebody waits for it.
     pub(crate) fn is_wanted(&self) -> bool {
-        !self.waiting.is_empty()
+        self.first_waiting().is_some()
     }
 
     /// Whether the claim is met.
@@ -115,9 +101,8 @@ impl Lock {
         if held.is_some_and(|held| held >= claim.mode) {
             return Claimed::Held;
         }
-        let may_take = held.is_some()
-            || self.waiting.is_empty()
-            || drumlin_base::bug!("newcomer-overtakes-waiters");
+        let may_take =
+            held.is_some() || !self.is_wanted() || drumlin_base::bug!("newcomer-overtakes-waiters");
         if may_take && self.admits(claim) {
             self.hold(claim);
             return match held {
@@ -125,9 +110,10 @@ impl Lock {
                 None => Claimed::Taken,
             };
         }
+        let waiting = &mut self.others.get_or_insert_default().waiting;
         match held {
-            Some(_) => self.waiting.push_front(claim),
-            None => self.waiting.push_back(claim),
+            Some(_) => waiting.push_front(claim),
+            None => waiting.push_back(claim),
         }
         Claimed::Queued
     }
@@ -143,35 +129,44 @@ impl Lock {
             self.holder = Some(claim);
             return;
         };
-        let mut holders = std::iter::once(first).chain(&mut self.sharers);
+        let sharers = self.others.iter_mut().flat_map(|it| &mut it.sharers);
+        let mut holders = std::iter::once(first).chain(sharers);
         match holders.find(|holder| holder.owner == claim.owner) {
             Some(own) => own.mode = own.mode.max(claim.mode),
-            None => self.sharers.push(claim),
+            None => self.others.get_or_insert_default().sharers.push(claim),
         }
     }
 
     /// Ends the owner's hold; whether it had one.
     pub(crate) fn release(&mut self, owner: Owner) -> bool {
         if self.holder.is_some_and(|holder| holder.owner == owner) {
-            self.holder = self.sharers.pop();
+            let others = self.others.as_mut();
+            self.holder = others.and_then(|others| others.sharers.pop());
             return true;
         }
-        let place = self.sharers.iter().position(|it| it.owner == owner);
-        place.map(|place| self.sharers.swap_remove(place)).is_some()
+        let Some(Others { sharers, .. }) = self.others.as_deref_mut() else {
+            return false;
+        };
+        let place = sharers.iter().position(|it| it.owner == owner);
+        place.map(|place| sharers.swap_remove(place)).is_some()
     }
 
     /// Takes the owner out of those who wait.
     pub(crate) fn withdraw(&mut self, owner: Owner) {
-        self.waiting.retain(|waiter| waiter.owner != owner);
+        if let Some(others) = &mut self.others {
+            others.waiting.retain(|waiter| waiter.owner != owner);
+        }
     }
 
     /// Gives the lock to those in front for whom there is room; returns who got it.
     pub(crate) fn grant(&mut self) -> Vec<Owner> {
         let mut granted = Vec::new();
-        while let Some(&front) = self.waiting.front()
+        while let Some(front) = self.first_waiting()
             && (self.admits(front) || drumlin_base::bug!("lock-granted-while-held"))
         {
-            self.waiting.pop_front();
+            if let Some(others) = &mut self.others {
+                others.waiting.pop_front();
+            }
             self.hold(front);
             granted.push(front.owner);
         }
@@ -180,8 +175,8 @@ impl Lock {
 
     /// Each that waits, with those it waits for: holders, and those in front of it, that are not compatible with it.
     pub(crate) fn edges(&self) -> Vec<(Owner, Vec<Owner>)> {
-        let edges = self.waiting.iter().enumerate().map(|(place, &waiter)| {
-            let before = self.holders().chain(self.waiting.iter().take(place));
+        let edges = self.waiting().enumerate().map(|(place, &waiter)| {
+            let before = self.holders().chain(self.waiting().take(place));
             let blocks =
                 |other: &&Claim| other.owner != waiter.owner && !is_compatible(**other, waiter);
             let blockers = before.filter(blocks).map(|other| other.owner);

@@ -19,14 +19,16 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::Clock;
 
 use crate::txn::expiry::Deadlines;
-use crate::txn::lock::{Claim, Claimed, LockKey, Owner};
+use crate::txn::lock::{Claim, Claimed, Lock, Owner};
+use crate::txn::lock_key::LockKey;
 use crate::txn::range_locks::{RangeId, RangeLocks, Settled};
 use crate::txn::stripes::{Locks, Stripe};
 use crate::txn::waits_for::{DeadlockStep, WaitsFor};
 use crate::txn::wanted::{KeysBetween, Wanted};
 
-/// A power of two; far more than threads, so that two rarely meet in one.
-const STRIPES: usize = 256;
+/// A power of two. Enough that threads rarely meet in one, and few enough that a stripe is still in the cache when the
+/// next lock comes to it: each takes some cache lines, and the store's own use of the cache pushes them out.
+const STRIPES: usize = 32;
 
 /// The longest wait that is asked for at once.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -242,10 +244,10 @@ impl LockTable {
             }
             if let Err(error) = self.why_to_give_up(&mut wait, || Wanted::Key(key.clone())) {
                 self.waits.remove(&[wait.claim.owner]);
-                if let Some(lock) = locks.find_mut(key) {
+                locks.change(key, |lock| {
                     lock.withdraw(wait.claim.owner);
-                }
-                self.hand_over(stripe, &mut locks, key);
+                    self.hand_over(stripe, key, lock);
+                });
                 drop(locks);
                 self.settle_ranges_with(key);
                 return Err(error);
@@ -298,14 +300,14 @@ impl LockTable {
         let mut ranges = self.ranges.lock();
         for (stripe, locks) in self.stripes.iter().zip(&mut stripes) {
             for key in locks.held_by(owners) {
-                if let Some(lock) = locks.find_mut(&key) {
+                locks.change(&key, |lock| {
                     for owner in owners {
                         lock.release(*owner);
                     }
-                }
-                if !drumlin_base::bug!("expired-locks-go-to-nobody") {
-                    self.hand_over(stripe, locks, &key);
-                }
+                    if !drumlin_base::bug!("expired-locks-go-to-nobody") {
+                        self.hand_over(stripe, &key, lock);
+                    }
+                });
             }
         }
         ranges.release_all(owners);
@@ -316,13 +318,15 @@ impl LockTable {
     pub(crate) fn unlock(&self, owner: Owner, key: &LockKey) {
         let stripe = self.stripe(key);
         let mut locks = stripe.locks.lock();
-        let lock = locks.find_mut(key);
-        let released = lock.is_some_and(|lock| lock.release(owner));
+        let released = locks.change(key, |lock| {
+            let released = lock.release(owner);
+            self.hand_over(stripe, key, lock);
+            released
+        });
         debug_assert!(
-            released || !self.deadlines.is_empty(),
+            released == Some(true) || !self.deadlines.is_empty(),
             "an owner lets go of what it holds"
         );
-        self.hand_over(stripe, &mut locks, key);
         drop(locks);
         self.settle_ranges_with(key);
     }
@@ -347,21 +351,16 @@ impl LockTable {
         self.waits.last_deadlocks()
     }
 
-    /// After somebody left the lock: grants it, and notes who waits for whom now.
-    fn hand_over(&self, stripe: &Stripe, locks: &mut Locks, key: &LockKey) {
-        let Some(lock) = locks.find_mut(key) else {
-            return; // Nobody has it or wants it.
-        };
-        if lock.is_wanted() {
-            let granted = lock.grant();
-            self.waits.remove(&granted);
-            self.waits.set(&Wanted::Key(key.clone()), lock.edges());
-            if !granted.is_empty() {
-                stripe.granted.notify_all();
-            }
+    /// After somebody left the lock of `key`: grants it, and notes who waits for whom now.
+    fn hand_over(&self, stripe: &Stripe, key: &LockKey, lock: &mut Lock) {
+        if !lock.is_wanted() {
+            return;
         }
-        if lock.is_free() {
-            locks.forget(key);
+        let granted = lock.grant();
+        self.waits.remove(&granted);
+        self.waits.set(&Wanted::Key(key.clone()), lock.edges());
+        if !granted.is_empty() {
+            stripe.granted.notify_all();
         }
     }
 

@@ -10,7 +10,8 @@ use drumlin_base::ErrorKind;
 use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
 
-use super::lock::{Claim, Claimed, Lock, LockKey, Mode, Owner};
+use super::lock::{Claim, Claimed, Lock, Mode, Owner};
+use super::lock_key::LockKey;
 use super::lock_table::{LockTable, Patience};
 
 const PATIENT: Patience = Patience {

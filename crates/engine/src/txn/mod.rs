@@ -10,6 +10,7 @@ pub(crate) mod expiry;
 pub(crate) mod family_writes;
 pub(crate) mod indexed_batch;
 pub(crate) mod lock;
+pub(crate) mod lock_key;
 pub(crate) mod lock_table;
 pub(crate) mod ordered_map;
 pub(crate) mod overlay;

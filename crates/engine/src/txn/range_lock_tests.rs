@@ -12,7 +12,8 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{ErrorKind, KeyOrder};
 use drumlin_fs::Env;
 
-use super::lock::{Claim, LockKey, Mode, Owner};
+use super::lock::{Claim, Mode, Owner};
+use super::lock_key::LockKey;
 use super::lock_table::{LockTable, Patience};
 use super::range_locks::RangeId;
 use super::wanted::KeysBetween;

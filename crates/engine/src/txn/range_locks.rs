@@ -12,7 +12,8 @@
 
 use std::collections::VecDeque;
 
-use crate::txn::lock::{Claim, LockKey, Owner, is_compatible};
+use crate::txn::lock::{Claim, Owner, is_compatible};
+use crate::txn::lock_key::LockKey;
 use crate::txn::wanted::{KeysBetween, Wanted};
 
 /// The name of a range that is held.

@@ -1,11 +1,13 @@
 //! One stripe of the lock table: the locks of the keys whose hash leads here.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use drumlin_base::sync::{Condvar, Mutex};
 
-use crate::txn::lock::{Claim, Lock, LockKey, Owner, is_compatible};
+use crate::txn::lock::{Claim, Lock, Owner, is_compatible};
+use crate::txn::lock_key::LockKey;
 use crate::txn::wanted::KeysBetween;
 
 /// Locks for which a stripe keeps its memory when none of them is left.
@@ -49,11 +51,6 @@ impl Locks {
         self.by_key.get(key)
     }
 
-    /// The lock of `key`, to be changed.
-    pub(crate) fn find_mut(&mut self, key: &LockKey) -> Option<&mut Lock> {
-        self.by_key.get_mut(key)
-    }
-
     /// The lock of `key`, which is made where it is missing.
     pub(crate) fn find_or_add(&mut self, key: &LockKey) -> &mut Lock {
         self.by_key.entry(key.clone()).or_default()
@@ -66,12 +63,23 @@ impl Locks {
         held.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Forgets the lock of `key`.
-    pub(crate) fn forget(&mut self, key: &LockKey) {
-        self.by_key.remove(key);
-        if self.by_key.is_empty() && self.by_key.capacity() > KEPT_LOCKS {
-            self.by_key.shrink_to(KEPT_LOCKS);
+    /// Changes the lock of `key`, if there is one, and forgets it where nobody holds it or waits for it then.
+    pub(crate) fn change<R>(
+        &mut self,
+        key: &LockKey,
+        change: impl FnOnce(&mut Lock) -> R,
+    ) -> Option<R> {
+        let Entry::Occupied(mut entry) = self.by_key.entry(key.clone()) else {
+            return None;
+        };
+        let outcome = change(entry.get_mut());
+        if entry.get().is_free() {
+            entry.remove();
+            if self.by_key.is_empty() && self.by_key.capacity() > KEPT_LOCKS {
+                self.by_key.shrink_to(KEPT_LOCKS);
+            }
         }
+        Some(outcome)
     }
 
     /// Adds those who hold or wait for a key of `span` in a mode that `claim` is not compatible with.

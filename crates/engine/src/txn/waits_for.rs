@@ -150,7 +150,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::txn::lock::LockKey;
+    use crate::txn::lock_key::LockKey;
     use drumlin_base::rng::Rng;
 
     fn wanted() -> Wanted {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drumlin_base::KeyOrder;
 
 use crate::read::KeyInterval;
-use crate::txn::lock::LockKey;
+use crate::txn::lock_key::LockKey;
 
 /// Keys of one family from `begin` up to, not including, `end`, in its order. `None` is unbounded.
 #[derive(Clone, Debug)]

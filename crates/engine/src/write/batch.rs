@@ -16,6 +16,10 @@ pub use crate::write::batch_view::{
 };
 use crate::write::batch_view::{COUNT_AT, tag, too_large};
 
+/// What a batch has room for at first: an allocation of this size costs as much as one of the header alone, and the
+/// first record needs no second one.
+const FIRST_BYTES: usize = 256 - BATCH_HEADER_BYTES;
+
 /// Writes that are applied together, in order.
 ///
 /// Every method that adds a record checks its sizes first: on an error the batch is unchanged.
@@ -43,9 +47,9 @@ impl std::fmt::Debug for WriteBatch {
 }
 
 impl WriteBatch {
-    /// An empty batch.
+    /// An empty batch, with capacity for a small record or two.
     pub fn new() -> Self {
-        Self::with_capacity(0)
+        Self::with_capacity(FIRST_BYTES)
     }
 
     /// An empty batch with capacity for `bytes` bytes of records.

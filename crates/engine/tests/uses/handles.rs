@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use drumlin::{
     CancelToken, ColumnFamily, CompactionStyle, Db, Env, ErrorKind, FamilyOptions, FifoOptions,
-    Options, RateLimit, ReadOptions, Result, Snapshot, SstFileWriter, TableWriterOptions, Tuning,
-    UniversalOptions, WriteOptions,
+    Locking, Options, RateLimit, ReadOptions, Result, Snapshot, SstFileWriter, TableWriterOptions,
+    TransactionDb, Tuning, UniversalOptions, WriteOptions,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -119,6 +119,30 @@ fn handles_and_snapshots_from_before_a_reopening_are_refused() {
     unharmed(&db, &family, "after");
     // Clones of a handle and of the store are the same store's.
     unharmed(&db.clone(), &family.clone(), "after");
+}
+
+#[test]
+fn transactions_refuse_families_of_another_store() {
+    let ((one, family_of_one), (other, family_of_other)) =
+        (open(&in_memory(), "one"), open(&in_memory(), "other"));
+    let db = TransactionDb::over(one.clone(), Locking::default()).unwrap();
+    for foreign in [&family_of_other, other.default_family()] {
+        refused(db.put(foreign, b"key", b"wrong"));
+        refused(db.delete(foreign, b"key"));
+        refused(db.delete_range(foreign, b"a", b"z"));
+        refused(db.get(foreign, b"key"));
+        refused(db.drop_family(foreign));
+        let mut tx = db.begin();
+        refused(tx.put(foreign, b"key", b"wrong"));
+        refused(tx.delete(foreign, b"key"));
+        refused(tx.delete_range(foreign, b"a", b"z"));
+        refused(tx.get_for_update(foreign, b"key"));
+        refused(tx.lock_range(foreign, None, None));
+        refused(tx.iter(foreign, ReadOptions::default()));
+        tx.commit().unwrap();
+    }
+    unharmed(&one, &family_of_one, "one");
+    unharmed(&other, &family_of_other, "other");
 }
 
 /// A store with such options works, or they are refused by a name in `named`.
