@@ -160,6 +160,7 @@ pub const BUGS: &[Bug] = &[
     bug("linked-file-cut", "engine/files/trash", "drumlin:trash::"),
     bug("listpack-back-length-believed", "rdb/listpack", "drumlin_rdb:listpack::"),
     bug("lock-granted-while-held", "engine/txn/lock", "drumlin:txn::"),
+    bug("locked-keys-end-anywhere", "engine/txn/lock_key", "drumlin:txn::"),
     bug("log-lines-lost-untold", "engine/watch/info_log", "drumlin:info_log::"),
     bug("longer-keys-within-the-prefix", "engine/read", "uses:prefix_walk::walks_within_capped"),
     bug("lost-change-not-logged-again", "engine/db/recover", "faults:changes::changes_survive"),

@@ -77,9 +77,9 @@ impl Deref for LockedBytes {
 impl PartialEq for LockedBytes {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            // Of one length each, so that it is two comparisons of words.
+            // Arrays of one size are compared by words.
             (Self::Short { len, bytes }, Self::Short { len: l, bytes: b }) => {
-                len == l && bytes == b
+                (len == l || drumlin_base::bug!("locked-keys-end-anywhere")) && bytes == b
             }
             _ => **self == **other,
         }

@@ -136,6 +136,35 @@ fn a_lock_goes_to_those_its_naive_twin_gives_it_to() {
 }
 
 #[test]
+fn keys_are_told_apart_by_all_their_bytes() {
+    let table = table();
+    let mut keys = Vec::new();
+    for family in 0..2 {
+        for len in 0..50 {
+            for last in [0, 1] {
+                let mut key = vec![0; len];
+                key.extend([0, last]);
+                // With one hash, nothing but the key itself tells them apart.
+                let hash = 7;
+                let name = LockKey::new(family, &key);
+                assert_eq!(*name.key, key);
+                keys.push(LockKey { hash, ..name });
+            }
+        }
+    }
+    for (owner, key) in keys.iter().enumerate() {
+        let claim = exclusive(owner as Owner);
+        assert!(table.lock(claim, key, IMPATIENT).unwrap(), "{key:?}");
+        let error = table.lock(exclusive(Owner::MAX), key, IMPATIENT);
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+    for (owner, key) in keys.iter().enumerate() {
+        table.unlock(owner as Owner, key);
+    }
+    assert!(table.is_empty());
+}
+
+#[test]
 fn waiters_get_the_lock_in_the_order_they_came() {
     let (table, key) = (table(), LockKey::new(0, b"k"));
     assert!(table.lock(exclusive(1), &key, PATIENT).unwrap());
