@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use drumlin_base::checksum::xxh3_64;
 
-/// Keys up to here are kept in place: with it a lock and its name take a cache line.
+/// Keys up to here are kept in place; a lock with its name takes 64 bytes then, a cache line.
 const SHORT_BYTES: usize = 22;
 
 /// The name of a lock: a family and a user key, with their hash.
